@@ -156,6 +156,7 @@ std::optional<Failure> write_whole(const std::string &path,
     const std::string directory = path.substr(0, path.rfind('/') + 1);
     const std::string temporary = path + ".dcs-" + std::to_string(::getpid());
     int fd = ::open(directory.empty() ? "." : directory.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+    std::remove(temporary.c_str());  // of a process that had this number and was killed
     const std::string nameless = fd >= 0 ? "/proc/self/fd/" + std::to_string(fd) : "";
     if (fd < 0) fd = ::open(temporary.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
     std::FILE *to = fd >= 0 ? ::fdopen(fd, "w") : nullptr;

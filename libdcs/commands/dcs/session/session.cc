@@ -147,6 +147,10 @@ bool may_close(const Call &call, const std::vector<Session> &sessions) {
     return says_yes("Close " + counted(sessions.size(), "session") + ", and end " + counted(unfinished, "grain") + "?");
 }
 
+std::string ended_now(std::int64_t running) {
+    return counted(running, "running grain") + (running == 1 ? " gets" : " get") + " SIGTERM, and SIGKILL after 10 s";
+}
+
 int close(const Call &call) {
     const SessionsAnswer answer = chosen_sessions(call.arguments.words);
     if (answer.failure) return call.fail(*answer.failure);
@@ -164,7 +168,10 @@ int close(const Call &call) {
         closed.push_back(json_string(session.name()));
         if (call.format == Format::name) std::printf("%s\n", session.name().c_str());
         else if (call.format == Format::table)
-            std::printf("session %s %s\n", session.name().c_str(), error == NO_ERROR ? "closed" : "was already closed");
+            std::printf("session %s %s\n", session.name().c_str(),
+                        error != NO_ERROR     ? "was already closed"
+                        : session.running > 0 ? ("closed; " + ended_now(session.running)).c_str()
+                                              : "closed");
     }
     if (call.format == Format::json) print_document("dcs.session.close/1", "closed", json_array(closed));
     return exits::ok;
