@@ -93,6 +93,7 @@ void Service::step() {
     keep_certificate();
     if (link_.tls()) deadline = std::min(deadline, boot_clock() + certificate_look);
     if (may_flush()) deadline = std::min(deadline, std::max(last_activity_ + idle_before_flush, flush_not_before_));
+    if (storage_.answered()) deadline = Instant{};
     if (storage_.busy() && turn_.full()) {
         storage_.wait();
     } else {

@@ -367,6 +367,12 @@ public:
     session &operator=(session &&) = delete;
     ~session() {
         if (!open_ || std::uncaught_exceptions() > unwinding_) return;
+        if (const int left = unfinished("active"); left > 0)
+            std::fprintf(
+                stderr,
+                "dcs: session %d is closed, which ends %d of its grains; take results() to have them, close() to "
+                "end them, or leave() to let them go on\n",
+                number_, left);
         if (d_pool_close_ses(where_.handle(), number_) != D_OK) std::fprintf(stderr, "dcs: %s\n", d_errortext());
     }
 
@@ -423,7 +429,7 @@ private:
             if (code == D_E_NOTHING_LEFT || (block == D_NO_BLOCK && code == D_E_NOTHING_YET)) return false;
             if (code != D_OK) {
                 const error failed(code, d_errortext());  // before another call forgets the text
-                if (code == D_E_REPLAY_END && settled()) return false;
+                if (code == D_E_REPLAY_END && unfinished("terminated") == 0) return false;
                 throw failed;
             }
             for (const d_result &row : std::span(rows).first(static_cast<std::size_t>(count)))
@@ -433,12 +439,14 @@ private:
         return true;
     }
 
-    // In the replay of a closed session: no grain would run if it were reopened.
-    bool settled() const {
-        const answer known = where_.query(D_Q_SESSIONS, -1, -1, detail::login_name().c_str());
-        for (const d_session_row &row : known.sessions())
-            if (row.session == number_) return row.ready == 0 && row.running == 0;
-        return false;
+    // Grains that have not ended. -1: the session is not in this state, or that is not known.
+    int unfinished(std::string_view state) const noexcept {
+        try {
+            const answer known = where_.query(D_Q_SESSIONS, -1, -1, detail::login_name().c_str());
+            for (const d_session_row &row : known.sessions())
+                if (row.session == number_ && row.state == state) return row.ready + row.running;
+        } catch (const std::exception &) {}
+        return -1;
     }
 
     pool where_;

@@ -106,6 +106,12 @@ void keep_only(std::vector<int> fds) {
     if (null > 2) ::close(null);
 }
 
+// The command's standard error as it is now, for what is said of its end.
+void take_error_stream(pid_t command) {
+    const std::string path = "/proc/" + std::to_string(command) + "/fd/2";
+    if (const Fd own(::open(path.c_str(), O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC)); own) ::dup2(own.get(), 2);
+}
+
 class LockKeeper {
 public:
     LockKeeper(const World &world, const Supervision &what, const Owner &owner)
@@ -143,6 +149,7 @@ RunEnd LockKeeper::watch(const ProcessHandle &command, int requests) {
         RunTree all = tree();
         if (ready == 0) expire = limit_.over(world_.now().mono - begun_.mono, usage_of(all));
         if (!expire) continue;
+        take_error_stream(owner_.process.pid);
         const KillReport killed = end_tree(all, what_.grace);
         if (killed.result != Killed::gone) all.wait_for_all();
         end.status = 124;

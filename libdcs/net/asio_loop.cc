@@ -323,9 +323,9 @@ bool AsioLoop::charge(Wire &wire) {
     DCS_REQUIRE(sum >= wire.counted, "what is held of one connection is part of what its user holds");
     sum += now - wire.counted;
     wire.counted = now;
-    if (now == 0) return true;
+    if (!more || sum <= limits::held_bytes) return true;
     const bool ours = !wire.tls && wire.peer.uid == ::geteuid();
-    if (!more || sum <= limits::held_bytes || ours) return true;
+    if (ours) return true;
     const Status why =
         fail(Code::limit,
              "more than " + std::to_string(limits::held_bytes) +

@@ -49,21 +49,24 @@ void StorageThread::commit(std::vector<store::TreeUpdate> updates, store::Room r
     room_ = room;
     if (!is_small(updates_)) return start(Job::commit);
     busy_ = true;
-    finish(done_by(Job::commit));
+    own_done_ = done_by(Job::commit);
 }
 
 void StorageThread::flush() { start(Job::flush); }
 
 std::optional<StorageThread::Done> StorageThread::take() {
     if (!busy_) return std::nullopt;
-    std::lock_guard<std::mutex> guard(mutex_);
-    if (!done_) return std::nullopt;
-    busy_ = false;
-    return std::exchange(done_, std::nullopt);
+    std::optional<Done> done = std::exchange(own_done_, std::nullopt);
+    if (!done) {
+        std::lock_guard<std::mutex> guard(mutex_);
+        done = std::exchange(done_, std::nullopt);
+    }
+    busy_ = !done;
+    return done;
 }
 
 void StorageThread::wait() {
-    if (!busy_) return;
+    if (!busy_ || answered()) return;
     std::unique_lock<std::mutex> lock(mutex_);
     changed_.wait(lock, [this] { return done_.has_value(); });
 }
@@ -76,7 +79,12 @@ void StorageThread::work() {
         if (job == Job::stop) return;
         lock.unlock();
 
-        finish(done_by(job));
+        Done done = done_by(job);
+        lock.lock();
+        done_ = std::move(done);
+        lock.unlock();
+        changed_.notify_all();
+        loop_.wake();
     }
 }
 
@@ -87,15 +95,6 @@ StorageThread::Done StorageThread::done_by(Job job) {
     failpoint(done.was_commit ? "shell.commit.after" : "shell.flush.after");
     updates_.clear();
     return done;
-}
-
-void StorageThread::finish(Done done) {
-    {
-        std::lock_guard<std::mutex> guard(mutex_);
-        done_ = std::move(done);
-    }
-    changed_.notify_all();
-    loop_.wake();
 }
 
 }  // namespace dcs::storage

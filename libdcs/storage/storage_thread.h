@@ -20,7 +20,7 @@ public:
         store::CommitResult result;
     };
 
-    // `loop` is woken when a job is done. Both outlive this.
+    // `loop` is woken when this thread has done a job. Both outlive this.
     StorageThread(store::Store &store, net::Loop &loop);
     ~StorageThread();  // waits for the job at hand
     StorageThread(const StorageThread &) = delete;
@@ -30,6 +30,8 @@ public:
     void flush();
     // A job was started and its answer not taken.
     bool busy() const { return busy_; }
+    // The answer to a job that was done at once: the loop is not woken for it.
+    bool answered() const { return own_done_.has_value(); }
     // The answer, if there is one.
     std::optional<Done> take();
     // Waits for the answer, without reading sockets.
@@ -39,12 +41,12 @@ private:
     enum class Job : std::uint8_t { none, commit, flush, stop };
     void start(Job job);
     void work();
-    void finish(Done done);
     Done done_by(Job job);
 
     store::Store &store_;
     net::Loop &loop_;
-    bool busy_ = false;  // the loop's thread only
+    bool busy_ = false;             // the loop's thread only
+    std::optional<Done> own_done_;  // likewise
 
     std::mutex mutex_;
     std::condition_variable changed_;

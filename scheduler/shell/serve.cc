@@ -107,6 +107,7 @@ void Service::step() {
     if (settings_.removal->removed()) outside_.fatal(settings_.directory + " was removed");
     Instant deadline = std::min(storage_.busy() ? Instant::never() : turn_.next_wakeup(), mirror_.next_look());
     if (may_flush()) deadline = std::min(deadline, std::max(last_activity_ + idle_before_flush, flush_not_before_));
+    if (storage_.answered()) deadline = Instant{};
     if (!storage_.busy() && !turn_.committing())
         deadline = std::min(deadline, std::max(last_activity_ + idle_before_flush, turn_.tidy_wakeup()));
     std::vector<net::Arrival> arrivals;

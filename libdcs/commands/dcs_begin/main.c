@@ -263,16 +263,38 @@ static int take_options(int argc, char **argv, struct guard *guard) {
     return i;
 }
 
+static int is_interpreter(const char *program) {
+    static const char *const names[] = {"bash", "dash",   "env",     "julia", "node", "perl",
+                                        "php",  "python", "Rscript", "ruby",  "sh"};
+    const char *slash = strrchr(program, '/'), *name = slash ? slash + 1 : program;
+    for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
+        const size_t n = strlen(names[i]);
+        if (strncmp(name, names[i], n) == 0 && strspn(name + n, "0123456789.") == strlen(name + n)) return 1;
+    }
+    return 0;
+}
+
+/* The program, and its script where it is an interpreter: other scripts have other locks. NULL: no memory. */
+static char *lock_name(char **program) {
+    char *atom = NULL, *real = strchr(program[0], '/') ? realpath(program[0], NULL) : NULL, *script = NULL;
+    for (char **word = program + 1; *word && !script && is_interpreter(program[0]); ++word)
+        if (**word != '-') script = realpath(*word, NULL);
+    if (asprintf(&atom, "begin:%s%s%s", real ? real : program[0], script ? " " : "", script ? script : "") < 0)
+        atom = NULL;
+    free(real);
+    free(script);
+    return atom;
+}
+
 /* Replaces this process by dcs_lock with the program, so a service manager sees one process. Returns on failure. */
 static int run_guarded(const struct guard *guard, char **program) {
-    char path[path_bytes + sizeof "dcs_lock"], *atom = NULL, **words = NULL;
-    char *real = strchr(program[0], '/') ? realpath(program[0], NULL) : NULL; /* first, because it may set errno */
+    char path[path_bytes + sizeof "dcs_lock"], *atom = lock_name(program), **words = NULL;
     const ssize_t n = readlink("/proc/self/exe", path, path_bytes);
     char *slash = n > 0 ? memrchr(path, '/', (size_t)n) : NULL;
     size_t count = 0, at = 0;
     while (program[count]) ++count;
     words = calloc(count + 16, sizeof *words);
-    if (!slash || !words || asprintf(&atom, "begin:%s", real ? real : program[0]) < 0) {
+    if (!slash || !words || !atom) {
         fprintf(stderr, "dcs_begin: cannot prepare the lock: %s\n", strerror(errno));
         return exit_dcs_failed;
     }

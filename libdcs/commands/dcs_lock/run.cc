@@ -124,26 +124,6 @@ void release(const locks::World &world, const Options &options, Holdings &held, 
     else held.slots.release();
 }
 
-locks::Supervision supervision_of(const locks::World &world, const Options &options, Holdings &held) {
-    locks::Supervision what{
-        .argv = options.words, .keep = options.keep, .lock_fds = held.slots.lock_fds(), .grace = options.grace};
-    if (held.atom.held()) {
-        what.lock_fds.push_back(held.atom.fd());
-        if (!options.literal) {  // in the paper only the next requester ends a holder
-            what.soft = held.atom.soft();
-            what.hard = held.atom.hard();
-        }
-        what.environment.push_back("DCS_LOCK_TOKEN=" + std::to_string(held.atom.generation()));
-        what.cookie = held.atom.cookie();
-    }
-    what.started = [&world, &held](const locks::Owner &owner) {
-        if (held.atom.held()) held.atom.set_owner(owner);
-        if (held.slots.held()) held.slots.set_owner(world, owner);
-    };
-    what.ended = [&world, &options, &held](const locks::RunEnd &end) { release(world, options, held, end); };
-    return what;
-}
-
 void describe_end(const locks::RunEnd &end, std::int64_t limit, Outcome &outcome) {
     outcome.ran = end.started;
     outcome.exit = end.status;
@@ -160,6 +140,31 @@ void describe_end(const locks::RunEnd &end, std::int64_t limit, Outcome &outcome
     else
         outcome.message = outcome.name + ": ended after " + spoken(end.runtime) +
                           " on request, by dcs_lock break or by a requester with a shorter limit";
+}
+
+locks::Supervision supervision_of(const locks::World &world, const Options &options, Holdings &held) {
+    locks::Supervision what{
+        .argv = options.words, .keep = options.keep, .lock_fds = held.slots.lock_fds(), .grace = options.grace};
+    if (held.atom.held()) {
+        what.lock_fds.push_back(held.atom.fd());
+        if (!options.literal) {  // in the paper only the next requester ends a holder
+            what.soft = held.atom.soft();
+            what.hard = held.atom.hard();
+        }
+        what.environment.push_back("DCS_LOCK_TOKEN=" + std::to_string(held.atom.generation()));
+        what.cookie = held.atom.cookie();
+    }
+    what.started = [&world, &held](const locks::Owner &owner) {
+        if (held.atom.held()) held.atom.set_owner(owner);
+        if (held.slots.held()) held.slots.set_owner(world, owner);
+    };
+    what.ended = [&world, &options, &held, limit = what.soft](const locks::RunEnd &end) {
+        release(world, options, held, end);
+        Outcome outcome{.name = shown_name(options)};
+        describe_end(end, limit, outcome);
+        if (!outcome.quiet) complain(outcome.message);
+    };
+    return what;
 }
 
 // Without a lock, because locking failed and --fail-open was given.

@@ -97,7 +97,7 @@ void errors() {
 
 void scope(const std::string &how) {
     dcs::session session = dcs::session::resume("cxx-" + how);
-    session.submit(1, {.argv = {"/bin/true"}});
+    session.submit(1, {.argv = {"/bin/sleep", "600"}});
     if (how == "left") session.leave();
     if (how == "thrown") throw std::runtime_error("out of the scope");
 }

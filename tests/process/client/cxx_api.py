@@ -72,7 +72,8 @@ def header(pool, env, prefix):
     pool.dcs("session", "clean", "all", "--yes")  # of the page; this program wants their numbers
     assert run([made, "all"], env, pool.base) == b"every call did what it says\n"
     for how, code, state in (("closed", 0, "terminated"), ("left", 0, "active"), ("thrown", 7, "active")):
-        run([made, "scope", how], env, pool.base, code)
+        ended = subprocess.run([made, "scope", how], env=env, capture_output=True, text=True, timeout=600)
+        assert ended.returncode == code and ("which ends 1 of its grains" in ended.stderr) == (how == "closed"), ended
         states = {s["ident"]: s["state"] for s in pool.json("session", "ls")["sessions"]}
         assert states["cxx-" + how] == state, states
 

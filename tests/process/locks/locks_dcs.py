@@ -73,14 +73,35 @@ def not_too_often(cron):
     assert "3" not in [str(s["session"]) for s in cron.pool.json("session", "ls")["sessions"]], "it was started all the same"
 
 
+def scripts_are_programs(cron):
+    """The lock of a script is not that of its interpreter."""
+    first, second, hold, here = (os.path.join(cron.pool.base, name) for name in ("first.sh", "second.sh", "hold", "here"))
+    for script in (first, second):
+        with open(script, "w") as file:
+            file.write(f"touch {here}; while [ -e {hold} ]; do sleep .05; done; echo $0 $1\n")
+
+    def start(*words):
+        return cron.pool.start([program("dcs_begin"), "-n", "sh", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    open(hold, "w").close()
+    running = start(first, second)
+    wait_for("the first script", lambda: os.path.exists(here))
+    again, other = start(first), start("-e", second, "word")
+    assert again.wait(timeout=60) == BUSY, again.communicate()
+    os.unlink(hold)
+    for process, words in ((running, [first, second]), (other, [second, "word"])):
+        out, err = process.communicate(timeout=60)
+        assert out.split() == words, (out, err)
+
+
 def not_twice_and_not_for_ever(cron):
     hung, tree = cron.started_hanging(["-n", "-e", "120"], 4)
     code, out, err = cron.run(["-n", "-e", "120"], 4)
     assert (code, out) == (BUSY, "") and str(hung.pid) in err, (code, out, err)
     # A start that gives a run less time ends it with all its processes. It hangs, too, and its keeper ends it.
     open(cron.hang, "w").close()
-    code, out, _ = cron.until_free(["-e", "1s"], 4)
-    assert code != 0 and out == "", (code, out)
+    code, out, err = cron.until_free(["-e", "1s"], 4)
+    assert code != 0 and out == "" and ": ended after" in err and "at its limit" in err, (code, out, err)
     assert hung.wait(timeout=60) != 0
     for pid, start in tree:
         assert start_time(pid) != start, f"process {pid} of the hung run lives"
@@ -143,6 +164,7 @@ def main():
         pool_work_is_alone(pool)
         cron = Cron(pool)
         not_too_often(cron)
+        scripts_are_programs(cron)
         not_twice_and_not_for_ever(cron)
         unguarded_store_is_not_written(pool)
     print("5 passed, 0 failed")
