@@ -53,7 +53,8 @@ struct ApproveHost {
 // Removes the host's line from the host table, revokes its certificate permanently and closes its connection.
 struct RemoveHost {
     std::string host;
-};  // -> Done
+    bool move_grains = false;  // also if it runs grains, which start again elsewhere; else that is refused
+};                             // -> Done
 
 // From a host without a certificate, on the TLS port. May be repeated with the same key, for example after a
 // lost answer.
@@ -126,7 +127,9 @@ template <class A> void serialize(A &a, ApproveHost &x, unsigned) {
     a & at_most(limits::name_bytes, DCS_FIELD(host)) & at_most(limits::name_bytes, DCS_FIELD(words))
       & since<9>(DCS_FIELD(replace));
 }
-template <class A> void serialize(A &a, RemoveHost &x, unsigned) { a & at_most(limits::name_bytes, DCS_FIELD(host)); }
+template <class A> void serialize(A &a, RemoveHost &x, unsigned) {
+    a & at_most(limits::name_bytes, DCS_FIELD(host)) & shown_since<9>(DCS_FIELD(move_grains));
+}
 template <class A> void serialize(A &a, JoinHost &x, unsigned) {
     a & DCS_FIELD(protocol) & at_most(limits::name_bytes, DCS_FIELD(host))
       & at_most(limits::name_bytes, DCS_FIELD(own_name)) & at_most(sizeof(Token), DCS_FIELD(token))

@@ -112,4 +112,19 @@ void remove_old(Draft &d, const RemoveOld &in) {
         erase_closed(d, in.session, *session, ": it was closed for the policy's session_age");
 }
 
+std::optional<wire::ProblemRow> held_back(const State &state, std::int64_t wall_ms, Duration wait) {
+    const auto old = std::count_if(state.sessions.begin(), state.sessions.end(),
+                                   [&](const auto &entry) { return is_old(state, entry.second, wall_ms); });
+    if (old == 0) return {};
+    const auto minutes = (static_cast<std::int64_t>(wait.seconds()) + 59) / 60;
+    return wire::ProblemRow{
+        "policy session_age", "",
+        "removes " + std::to_string(old) + (old == 1 ? " closed session" : " closed sessions") +
+            " with all results in " +
+            (minutes > 120 ? std::to_string((minutes + 30) / 60) + " h" : std::to_string(minutes) + " min"),
+        "their users: a removed session does not come back",
+        "if that is a mistake, correct the policy and run `dcs reload`, or this host's clock; "
+        "`dcs session export` saves a session"};
+}
+
 }  // namespace dcs::core

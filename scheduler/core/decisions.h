@@ -116,6 +116,8 @@ void pack_grains(Draft &d, const PackGrains &in);
 // By the policy's session_age. What is damaged may yet be restored and stays.
 bool is_old(const State &state, const Session &session, std::int64_t wall_ms);
 void remove_old(Draft &d, const RemoveOld &in);
+// For `dcs doctor`: the sessions that were old at `wall_ms` and are removed after `wait`.
+std::optional<wire::ProblemRow> held_back(const State &state, std::int64_t wall_ms, Duration wait);
 
 // ---- follow-ups ---------------------------------------------------------------------------
 void fill_host(Draft &d, const FillHost &in);

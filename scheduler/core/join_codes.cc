@@ -182,6 +182,14 @@ void remove_host(Draft &d, const Caller &caller, const wire::RemoveHost &call) {
     if (!had_key && !listed)
         return d.refuse(caller, fail(Code::not_found, "there is no host \"" + call.host +
                                                           "\" in the host table; `dcs host ls` lists them"));
+    const std::size_t grains = server ? d.state.running[static_cast<std::size_t>(id)].size() : 0;
+    if (grains > 0 && !call.move_grains)
+        return d.refuse(caller,
+                        fail(Code::refused, "it runs " + std::to_string(grains) + (grains == 1 ? " grain" : " grains") +
+                                                ", which would end there and start again elsewhere, from the "
+                                                "last checkpoint: drain it first (`dcs host drain " +
+                                                call.host + "`), or let them move by `dcs host rm " + call.host +
+                                                " --move-grains`"));
     const auto codes = std::erase_if(trust.codes, [&](const auto &entry) { return entry.second.host == call.host; });
     if (had_key || codes > 0) d.change(SetTrust{std::move(trust)});
     PendingHosts rest = d.state.pending;

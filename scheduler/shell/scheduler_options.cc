@@ -54,6 +54,10 @@ std::vector<std::string> doubtful_files(const SchedulerOptions &options) {
     std::vector<std::string> texts;
     if (!has_grain_host(files.hosts))
         texts.push_back(paths.hosts + " lists no host that runs grains: a scheduler that has some refuses it");
+    if (const auto age_s = files.policy.session_age_s; age_s > 0 && age_s < 24 * 3600)
+        texts.push_back(paths.policy +
+                        ": session_age removes sessions with their results on the day they are closed: "
+                        "m means minutes, d days");
     if (!options.users_are_known_here()) return texts;
     UnknownLogins unknown([](const std::string &login) { return static_cast<bool>(keeper::knows_login(login)); },
                           boot_clock);

@@ -47,7 +47,14 @@ void Turn::take_host_table(std::vector<core::HostConfig> hosts) {
     delayed_.emplace(Instant{}, core::HostTable{std::move(hosts)});
 }
 
-void Turn::take_policy(core::Policy policy) { delayed_.emplace(Instant{}, core::PolicyTable{std::move(policy)}); }
+void Turn::take_policy(core::Policy policy) {
+    const std::int32_t age_s = policy.session_age_s, before_s = std::exchange(session_age_s_, age_s);
+    if (age_s > 0 && (before_s == 0 || age_s < before_s)) {
+        age_clock_.shortened(outside_.now(), outside_.wall_ms());
+        old_not_before_ = Instant{};
+    }
+    delayed_.emplace(Instant{}, core::PolicyTable{std::move(policy)});
+}
 
 void Turn::take_probe_result(core::ProbeResult result) { delayed_.emplace(Instant{}, result); }
 

@@ -4,6 +4,7 @@
 
 #include "base/failpoint.h"
 #include "base/planted.h"
+#include "scheduler/core/decisions.h"
 #include "scheduler/record/read_blob.h"
 #include "scheduler/turn/export_page.h"
 #include "wire/checks.h"
@@ -220,6 +221,8 @@ void Effects::act(const core::ReplyExport &e) {
 void Effects::act(const core::ReplyDoctor &e) {
     wire::DoctorReply reply{e.problems};
     reply.problems.insert(reply.problems.end(), about_.problems.begin(), about_.problems.end());
+    if (const Duration wait = ages_.trusted_from() - outside_.now(); wait.ns > 0)
+        if (auto row = core::held_back(state_, ages_.held_ms(), wait)) reply.problems.push_back(std::move(*row));
     for (wire::ProblemRow &row : outside_.more_problems()) reply.problems.push_back(std::move(row));
     for (const auto &[key, what] : scrub_.found())
         if (key.grain < 0 && state_.session(key.session))

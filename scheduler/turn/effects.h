@@ -8,6 +8,7 @@
 #include "scheduler/state/decision.h"
 #include "scheduler/record/read_blob.h"
 #include "scheduler/record/scrub.h"
+#include "scheduler/turn/age_clock.h"
 #include "scheduler/turn/contents.h"
 #include "scheduler/turn/figures.h"
 #include "scheduler/turn/live.h"
@@ -26,11 +27,12 @@ struct AboutProcess {
 
 class Effects {
 public:
-    Effects(const core::State &state, store::Store &store, const record::Scrub &scrub, Contents &contents, Live &live,
-            Figures &figures, Outside &outside, AboutProcess about)
+    Effects(const core::State &state, store::Store &store, const record::Scrub &scrub, const AgeClock &ages,
+            Contents &contents, Live &live, Figures &figures, Outside &outside, AboutProcess about)
         : state_(state),
           store_(store),
           scrub_(scrub),
+          ages_(ages),
           contents_(contents),
           live_(live),
           figures_(figures),
@@ -86,6 +88,7 @@ private:
     const core::State &state_;
     store::Store &store_;
     const record::Scrub &scrub_;
+    const AgeClock &ages_;
     Contents &contents_;
     Live &live_;
     Figures &figures_;

@@ -101,13 +101,19 @@ bool Turn::pack_some() {
 
 bool Turn::trusts_ages(std::int64_t wall_ms) {
     const AgeClock::Verdict verdict = age_clock_.judge(now_, wall_ms);
-    if (verdict == AgeClock::Verdict::jumped && std::exchange(age_told_, age_clock_.trusted_from()) != age_told_)
+    const Instant told = age_told_;
+    if (verdict == AgeClock::Verdict::trusted) return true;
+    age_told_ = age_clock_.trusted_from();
+    if (age_told_ == told) return false;
+    if (verdict == AgeClock::Verdict::jumped)
         outside_.log(Level::warning,
                      "the clock of this host was put forward by about " +
                          std::to_string(age_clock_.jump_ms() / (std::int64_t{24} * 3600 * 1000)) +
                          " days, or no session began or ended for so long: none is removed for the policy's "
                          "session_age in the next 24 hours; correct the clock if it is wrong");
-    return verdict == AgeClock::Verdict::trusted;
+    if (const auto row = core::held_back(state_, age_clock_.held_ms(), age_told_ - now_))
+        outside_.log(Level::warning, row->entity + " " + row->problem + ": " + row->advice);
+    return false;
 }
 
 // One of them; true if there was one.

@@ -50,7 +50,7 @@ Turn::Turn(Setup setup, store::Store &store, Outside &outside)
       outside_(outside),
       contents_(std::move(setup.library), outside),
       live_(outside),
-      perform_(state_, store, scrub_, contents_, live_, figures_, outside, std::move(setup.about)) {
+      perform_(state_, store, scrub_, age_clock_, contents_, live_, figures_, outside, std::move(setup.about)) {
     state_.set_aside = std::move(setup.set_aside);
     contents_.tell(state_.stored);
     std::int64_t recorded_ms = 0;

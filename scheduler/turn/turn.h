@@ -135,6 +135,8 @@ private:
     Figures figures_;
     Intake intake_;
     record::Scrub scrub_;
+    AgeClock age_clock_;
+    std::int32_t session_age_s_ = -1;  // of the policy as taken last; -1: of none
     Effects perform_;
     LineBudget lines_, renewals_;
     RepeatedLines refused_;                        // about grain servers
@@ -147,10 +149,9 @@ private:
     Instant pack_not_before_{};      // after a full disk
     Instant old_not_before_{};       // the same, and when sessions are looked through for old ones
     SessionKey old_from_;            // from here on; those before it were looked at
-    AgeClock age_clock_;
-    Instant age_told_{};        // until when the log says that nothing is removed by age
-    bool hosts_stale_ = false;  // statistics changed that are not on disk
-    bool with_hosts_ = false;   // the commit in flight brings them there
+    Instant age_told_{};             // until when the log says that nothing is removed by age
+    bool hosts_stale_ = false;       // statistics changed that are not on disk
+    bool with_hosts_ = false;        // the commit in flight brings them there
     Instant hosts_not_before_{};
     Instant promised_ = Instant::never();  // when run() was to be called next, at the latest
 

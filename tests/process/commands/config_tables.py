@@ -84,6 +84,10 @@ def unknown_logins_are_named(world):
     world.start("scheduler")
     world.hosts("h1 slots=2\n")
     with open(policy, "w") as file:
+        file.write("fair_share on\ndeny nobody\nsession_age 30m\n")
+    check = world.dcs("config", "check", world.path("scheduler.toml"))
+    assert tells(check.stderr, f"warning: {policy}: session_age removes sessions day closed m minutes d days"), check
+    with open(policy, "w") as file:
         file.write("fair_share on\ndeny nobody\n")
     assert world.dcs("reload").stderr == "" and unknown_logins(world) == []
     os.unlink(policy)

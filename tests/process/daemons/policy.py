@@ -336,6 +336,18 @@ def operated(w):
     open(table, "w").write(good)
     w.pool.dcs("reload")
     w.host(host, lambda h: h["state"] == "active", "the host again")
+    # What a mistake in the policy would remove is counted, and stays for a day.
+    def warned():
+        open(rules, "w").write(before)
+        w.pool.dcs("reload")
+        open(rules, "w").write(before + "session_age 1m\n")
+        return tells(w.pool.dcs("reload").stderr, "warning: policy session_age removes closed session 24 h correct the policy")
+    wait_for("a closed session to be a minute old", warned, timeout=200, step=2)
+    said = w.pool.dcs("doctor", check=False)
+    assert said.returncode == 1 and tells(said.stdout, "policy session_age: removes closed session 24 h"), said
+    open(rules, "w").write(before)
+    w.pool.dcs("reload")
+    assert b"session_age" not in w.pool.dcs("doctor", check=False).stdout
     for name, arguments in (("scheduler/log", ()), ("servers/local1/log", ("local1",))):
         size = os.path.getsize(os.path.join(w.pool.dir, name))
         w.pool.dcs("log-level", "debug", *arguments)

@@ -37,7 +37,10 @@ def a_connected_host_ends_its_grains(pool):
     wrong = pool.dcs("host", "rm", "h2", "h22", check=False)
     assert wrong.returncode == 3 and tells(wrong.stderr, "no host was removed h22 not in host table"), wrong
     assert pool.host("h2")["connected"]
-    said = pool.dcs("host", "rm", "h2").stdout
+    busy = pool.dcs("host", "rm", "h2", check=False)
+    assert busy.returncode == 4 and tells(busy.stderr, "h2 not removed runs 1 grain last checkpoint dcs host drain h2 --move-grains"), busy
+    assert pool.host("h2")["connected"] and not ended(there)
+    said = pool.dcs("host", "rm", "h2", "--move-grains").stdout
     assert tells(said, "host h2 removed from pool 1 grain ended starts again elsewhere"), said
     wait_for("its end on h2", lambda: ended(there))
     pool.table("h1", "h2")
@@ -61,7 +64,7 @@ def one_that_is_away_does_it_when_it_calls(pool):
     there = wait_for("the grain, again on h2", lambda: running_on(pool, "h2"))
     pool.stop("h2", signal.SIGKILL)
     wait_for("its link to end", lambda: not pool.host("h2")["connected"])
-    pool.dcs("host", "rm", "h2")
+    pool.dcs("host", "rm", "h2", "--move-grains")
     assert not ended(there)
     pool.start_server("h2")
     wait_for("its end on h2", lambda: ended(there))

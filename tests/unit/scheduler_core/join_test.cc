@@ -220,7 +220,9 @@ TEST_CASE(
     set.slots = 2;
     pool.call(pool.root, set);
     const std::string link = to_text(pool.conn("h1"));
-    CHECK(pool.call(pool.root, wire::RemoveHost{"h1"}) ==
+    CHECK(pool.call(pool.root, wire::RemoveHost{"h1"})[0] ==
+          about("error REFUSED runs 1 grain start again dcs host drain h1 dcs host rm h1 --move-grains"));
+    CHECK(pool.call(pool.root, wire::RemoveHost{"h1", true}) ==
           Lines{link + ": withdraw ann/1:0 inc 1 discard because its host was removed from the pool",
                 link + ": refused: this host was removed from the scheduler's host table", "close " + link,
                 "root: line of h1 removed"});

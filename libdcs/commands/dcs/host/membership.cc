@@ -98,9 +98,10 @@ std::optional<Failure> wrong_name(const std::vector<std::string> &names) {
 
 int remove(const Call &call) {
     if (const auto failure = wrong_name(call.arguments.words)) return call.fail(*failure);
+    const bool moves = call.arguments.has("move-grains");
     for (const std::string &name : call.arguments.words) {
-        const std::int32_t running = running_on(name);
-        if (const auto done = ask_any<wire::Done>(wire::RemoveHost{name}); !done)
+        const std::int32_t running = moves ? running_on(name) : 0;
+        if (const auto done = ask_any<wire::Done>(wire::RemoveHost{name, moves}); !done)
             return call.fail(failure_of("host " + name + " was not removed from the pool", done.status()));
         const std::string grains =
             running == 0 ? ""
@@ -240,15 +241,17 @@ extern const Verb host_rm_verb = {
     .summary = "remove a host from the pool",
     .about = R"(Removes hosts from the pool. Their lines are removed from the host table, their certificates are
 permanently revoked, their connections are closed at once, and what `dcs host set` and `dcs host drain` changed is
-forgotten. Their grains are ended there and continue on other hosts; a host that is not connected ends its grains when
-it calls again. To come back, a host needs a line in the table and joins with --new-key. For root, scheduler_master
-and the pool's owner.
+forgotten. A host that runs grains is removed only with --move-grains; `dcs host drain NAME` lets them end first. A host
+that is not connected ends its grains when it calls again. To come back, a host needs a line in the table and joins with
+--new-key. For root, scheduler_master and the pool's owner.
 
 Control programs of a removed client host are refused, and their tokens become invalid.
 
 Examples:
   dcs host rm h1
 )",
+    .options = {{"move-grains", 0, nullptr, no_value,
+                 "also if it runs grains: they end there and start again on others, from their last checkpoint"}},
     .run = remove,
     .formats = false};
 

@@ -86,6 +86,9 @@ void print_warnings() {
     for (const wire::ProblemRow &row : reply->problems)
         if (row.entity.starts_with("login "))
             std::fprintf(stderr, "warning: %s: %s\n", printable(row.file).c_str(), printable(row.problem).c_str());
+        else if (row.entity.starts_with("policy "))
+            std::fprintf(stderr, "warning: %s %s: %s\n", printable(row.entity).c_str(), printable(row.problem).c_str(),
+                         printable(row.advice).c_str());
 }
 
 std::set<std::string> host_names() {
