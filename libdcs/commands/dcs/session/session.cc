@@ -110,7 +110,7 @@ void print_one(const Session &s, bool first) {
                 s.terminated() ? s.did_not_finish() : s.ready, s.terminated() ? "did not finish" : "ready", s.running,
                 s.finished, s.failed, s.killed);
     if (missing > 0 && !s.terminated())
-        std::printf("missing   %s not yet submitted; where `dcs submit` has ended, the same command continues\n",
+        std::printf("missing   %s not yet submitted; where the command that submits them has ended, the same one continues\n",
                     counted(missing, "grain").c_str());
     if (const std::string log = s.submit_log(); !log.empty() && s.failed + s.killed + missing > 0)
         std::printf("log       %s, where `dcs submit` says what failed or does not run, and why\n", log.c_str());

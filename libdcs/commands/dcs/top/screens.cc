@@ -129,7 +129,7 @@ void add_sessions(Lines &lines, const Look &look, std::size_t columns) {
              (s.terminated() ? "closed" : s.shown_state()) + (s.nice > 0 ? ", nice " + std::to_string(s.nice) : ""),
              bar({{s.finished - s.failed, '#'}, {s.failed, '!'}, {s.running, '='}, {ready, '.'}, {s.killed, 'k'}},
                  bar_columns),
-             ratio(s.finished, std::int64_t{s.ready} + s.running + s.finished + s.killed), std::to_string(s.running),
+             ratio(s.finished, s.grains()), std::to_string(s.running),
              std::to_string(ready), std::to_string(s.failed),
              left == look.left_s.end() ? "-" : seconds_text(left->second),
              s.saved_cpu_s > 0 ? seconds_text(s.saved_cpu_s) : "-", s.what(std::max(columns, least_words))});
