@@ -15,7 +15,6 @@
 #include "commands/dcs/query/grains.h"
 #include "commands/dcs/run/fresh_session.h"
 #include "process/table.h"
-#include "wire/message.h"
 
 namespace dcs::commands {
 namespace {
@@ -35,12 +34,8 @@ std::string since_text(pid_t pid) {
     if (pid <= 0 || !read_stat(pid, stat)) return "";
     const double age = static_cast<double>(boot_clock().ns) / 1e9 -
                        static_cast<double>(stat.start_time) / static_cast<double>(::sysconf(_SC_CLK_TCK));
-    const std::time_t now = std::time(nullptr), began = now - static_cast<std::time_t>(age);
-    std::tm then = {};
-    char text[40];
-    if (::localtime_r(&began, &then) == nullptr) return "";
-    std::strftime(text, sizeof text, age < 43'200 ? " since %H:%M:%S" : " since %Y-%m-%d %H:%M", &then);
-    return text;
+    const char *format = age < 43'200 ? " since %H:%M:%S" : " since %Y-%m-%d %H:%M";
+    return moment_text(format, std::time(nullptr) - static_cast<std::time_t>(age));
 }
 
 Result<locks::SessionClaims> open_claims(const std::string &directory) {
@@ -241,7 +236,8 @@ OpenedMap Opening::after_complete(const Session &session) {
     const std::string last = "; the last run, " + name_of(session) + ", ";
     if (bad == 0) return begin_all(last + "is complete: all run again (--replay prints its outputs instead)");
     if (const std::string changed = changed_since(session.ident, base_, files_); !changed.empty())
-        return begin_all(last + "had " + std::to_string(bad) + " without success, and " + changed +
+        return begin_all(last + "had " + std::to_string(bad) +
+                         (grains.empty() ? " without a result, and " : " that failed, and ") + changed +
                          " has changed since: all run (--resume-failed runs only what failed)");
     if (!claim(session.session)) return failed(runs_already(session));
     if (const auto wrong = restart_failed(session, grains)) return failed(*wrong);
@@ -292,7 +288,9 @@ OpenedMap Opening::newest(const std::vector<Session> &own) {
     look_at_shorter_lists(own, *last);
     if (asked("resume-failed")) return run_failed_ones(*last);
     if (asked("replay")) return again(*last);
-    return complete ? after_complete(*last) : resume(*last);
+    // A detached one ends without a command that takes its results.
+    const bool has_failed = asked("detach") && last->ready + last->running == 0 && last->failed + last->killed > 0;
+    return complete || has_failed ? after_complete(*last) : resume(*last);
 }
 
 OpenedMap Opening::open() {

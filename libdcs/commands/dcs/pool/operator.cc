@@ -32,8 +32,8 @@ void print(const std::vector<wire::ProblemRow> &problems) {
 
 constexpr int idle_s = quiet_looks * poll_ms / 1000;
 
-// Sessions of `dcs map` and `dcs submit` that lack grains, where nothing happens any more: the scheduler does not know how many
-// there are.
+// Sessions of `dcs map` and `dcs submit` that lack grains, where nothing happens any more: the scheduler does not know
+// how many there are.
 void add_sessions_left(std::vector<wire::ProblemRow> &problems) {
     const SessionsAnswer own = own_sessions();
     for (const Session &session : own.sessions) {

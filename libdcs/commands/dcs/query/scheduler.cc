@@ -12,7 +12,7 @@
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/frame/table.h"
-#include "commands/dcs/map/plan.h"
+#include "list_in_ident.h"
 
 namespace dcs::commands {
 namespace {

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
-#include <optional>
 #include <unistd.h>
 
 #include "commands/dcs/query/scheduler.h"
@@ -110,8 +109,9 @@ void print_one(const Session &s, bool first) {
                 s.terminated() ? s.did_not_finish() : s.ready, s.terminated() ? "did not finish" : "ready", s.running,
                 s.finished, s.failed, s.killed);
     if (missing > 0 && !s.terminated())
-        std::printf("missing   %s not yet submitted; where the command that submits them has ended, the same one continues\n",
-                    counted(missing, "grain").c_str());
+        std::printf(
+            "missing   %s not yet submitted; where the command that submits them has ended, the same one continues\n",
+            counted(missing, "grain").c_str());
     if (const std::string log = s.submit_log(); !log.empty() && s.failed + s.killed + missing > 0)
         std::printf("log       %s, where `dcs submit` says what failed or does not run, and why\n", log.c_str());
     if (s.stuck > 0)
