@@ -21,11 +21,12 @@
 
 namespace dcs::server {
 namespace {
-constexpr std::size_t spares_max = 1024;  // as many as a host has ahead
-constexpr int spare_calls = 10;           // of tidy_spares()
-constexpr int names_at_once = 2000;       // removed without a look at anything else
-constexpr std::size_t clean_names = 4;    // in the room of a small grain
-constexpr blkcnt_t clean_blocks = 128;    // of 512 bytes: what they may keep on the disk
+constexpr std::size_t spares_max = 1024;                // as many as a host has ahead
+constexpr int spare_calls = 10;                         // of tidy_spares()
+constexpr int names_at_once = 2000;                     // removed without a look at anything else,
+constexpr Duration longest_removal = milliseconds(20);  // and for so long
+constexpr std::size_t clean_names = 4;                  // in the room of a small grain
+constexpr blkcnt_t clean_blocks = 128;                  // of 512 bytes: what they may keep on the disk
 
 // Makes the room with the grain's input. Written in place: the directory is incomplete until its record exists.
 Status furnish(int grain, const std::string &bytes) {
@@ -89,6 +90,15 @@ bool clean(int grain, const files::Account &account) {
 }
 }  // namespace
 
+static Result<bool> remove_part(TreeRemoval &tree) {
+    const Instant until = boot_clock() + longest_removal;
+    for (int names = 0; names < names_at_once; names += 50) {
+        auto done = tree.go_on(50);
+        if (!done || *done || boot_clock() >= until) return done;
+    }
+    return false;
+}
+
 Status GrainFiles::make_fresh(const GrainId &id, const files::LaunchRecord &record, const std::string &input) {
     const std::string name = name_of(id);
     const mode_t mode = identities_.users() ? 0711 : 0700;
@@ -127,7 +137,7 @@ Status GrainFiles::remove(const GrainId &id) {
     if (const auto grain = small_.extract(id); grain && keep_spare(name, grain.mapped())) return Status::ok();
     if (const Result<Fd> grain = open_directory(grains_.get(), name)) remove_file(grain->get(), files::launch_name);
     TreeRemoval tree(grains_.get(), name);
-    auto done = tree.go_on(names_at_once);
+    auto done = remove_part(tree);
     if (!done || *done) return done.status();
     std::string aside;
     do aside = aside_prefix + std::to_string(++aside_);
@@ -139,7 +149,9 @@ Status GrainFiles::remove(const GrainId &id) {
 }
 
 Status GrainFiles::remove_some() {
-    auto done = removing_.front().go_on(names_at_once);
+    auto done = remove_part(removing_.front());
+    // Another grain of the account may still make files there: once more after a while.
+    if (!done) later_.push_back(removing_.front().name());
     if (!done || *done) removing_.pop_front();
     return done.status();
 }
@@ -196,6 +208,7 @@ void GrainFiles::drop_spares() {
 
 // The last one is taken first, so those in front are the ones that are not needed.
 void GrainFiles::tidy_spares() {
+    for (const std::string &name : std::exchange(later_, {})) removing_.emplace_back(grains_.get(), name);
     for (Spare &spare : spares_) ++spare.unused;
     while (!spares_.empty() && spares_.front().unused >= spare_calls) drop_oldest();
 }

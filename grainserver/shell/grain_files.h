@@ -122,7 +122,8 @@ private:
     std::vector<std::string> writable_;
     std::string note_;
     std::deque<TreeRemoval> removing_;
-    std::uint64_t aside_ = 0;  // number of the last directory that was renamed
+    std::vector<std::string> later_;  // removals that failed
+    std::uint64_t aside_ = 0;         // number of the last directory that was renamed
     std::deque<Spare> spares_;
     std::map<GrainId, Small> small_;
 };

@@ -216,6 +216,32 @@ Result<std::vector<std::string>> list_directory(int directory, std::size_t most)
     return names;
 }
 
+namespace {
+constexpr std::size_t deepest = 64, most_listed = 4096;
+}  // namespace
+
+// Of the directory that is open.
+Status TreeRemoval::list(Level &level) {
+    Result<std::vector<std::string>> names = list_directory(here_.get(), most_listed);
+    if (!names) return names.status();
+    level.left = std::move(*names);
+    level.more = level.left.size() > most_listed;
+    return Status::ok();
+}
+
+// To the top: a call far down costs as much as there are directories above, under Landlock milliseconds.
+bool TreeRemoval::moved_up(int directory, const std::string &name) {
+    if (levels_.size() < deepest || planted("files.remove.deep")) return false;
+    const Fd top = enter(parent_, name_);
+    struct stat st {};
+    if (!top || ::fstat(top.get(), &st) != 0) return false;
+    if (st.st_dev != levels_[0].device || st.st_ino != levels_[0].inode) return false;
+    const std::string higher = "moved-" + std::to_string(++moved_);
+    if (::renameat2(directory, name.c_str(), top.get(), higher.c_str(), RENAME_NOREPLACE) != 0) return false;
+    levels_[0].left.push_back(higher);
+    return true;
+}
+
 // True: the name is gone. False: it is a directory that is not empty, and the level that is worked on now.
 Result<bool> TreeRemoval::take(int directory, const std::string &name) {
     if (::unlinkat(directory, name.c_str(), 0) == 0 || errno == ENOENT) return true;
@@ -227,10 +253,10 @@ Result<bool> TreeRemoval::take(int directory, const std::string &name) {
     if (!fd || ::fstat(fd.get(), &st) != 0) return file_error(name, errno);
     // Root needs no mode; for others a failure shows below.
     if ((st.st_mode & 0700) != 0700) (void)::fchmod(fd.get(), 0700);
-    Result<std::vector<std::string>> names = list_directory(fd.get());
-    if (!names) return names.status();
-    levels_.push_back({name, st.st_dev, st.st_ino, std::move(*names)});
+    if (moved_up(directory, name)) return true;
+    levels_.push_back({name, st.st_dev, st.st_ino, {}, false});
     here_ = std::move(fd);
+    if (Status s = list(levels_.back()); !s) return s;
     return false;
 }
 
@@ -259,6 +285,10 @@ Result<bool> TreeRemoval::go_on(int names) {
         if (auto done = take(parent_, name_); !done || *done) return done;
     while (names-- > 0) {
         std::vector<std::string> &left = levels_.back().left;
+        if (left.empty() && levels_.back().more) {
+            if (Status s = list(levels_.back()); !s) return s;
+            continue;
+        }
         if (left.empty()) {
             if (auto done = leave(); !done || *done) return done;
             continue;

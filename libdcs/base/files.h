@@ -50,14 +50,16 @@ Result<std::vector<std::string>> list_directory(int directory, std::size_t most 
 // A directory with all that is in it; symbolic links are removed, not followed. Missing is ok.
 Status remove_tree(int parent, const std::string &name);
 
-// Removes a directory with all that is in it, in steps, however deep and wide its owner made it. Symbolic links are
-// removed, not followed, and nothing outside is touched, even while the owner moves parts of it: that ends in an error.
+// Removes a directory with all that is in it, in steps, however deep and wide its owner made it: with a bounded number
+// of names in memory, and in a time that grows as their number. Symbolic links are removed, not followed, and nothing
+// outside is touched, even while the owner moves parts of it: that ends in an error.
 class TreeRemoval {
 public:
     // `parent` stays open until the end; AT_FDCWD: `name` is a path of our own.
     TreeRemoval(int parent, std::string name) : parent_(parent), name_(std::move(name)) {}
     // Looks at this many names more. True: nothing is left. After an error a new TreeRemoval may go on.
     Result<bool> go_on(int names);
+    const std::string &name() const { return name_; }
     // The directory has got another name in `parent` since.
     void renamed(std::string name) { name_ = std::move(name); }
 
@@ -67,13 +69,17 @@ private:
         dev_t device;
         ino_t inode;
         std::vector<std::string> left;
+        bool more;  // than these, perhaps
     };
     Result<bool> take(int directory, const std::string &name);
+    Status list(Level &level);
+    bool moved_up(int directory, const std::string &name);
     Result<bool> leave();
 
     int parent_;
     std::string name_;
     Fd here_;  // what the last level is: one descriptor, however deep that is
+    std::uint64_t moved_ = 0;
     std::vector<Level> levels_;
 };
 

@@ -33,16 +33,26 @@ TEST_CASE("a tree is removed however deep it is, in steps, with one descriptor, 
     REQUIRE(::setrlimit(RLIMIT_NOFILE, &few) == 0);
     TreeRemoval removal(top->get(), "t");
     int steps = 0;
+    bool higher = false;  // what is far down is moved up, where each call costs less
     Result<bool> done = false;
     while (done && !*done && steps < 1000) {
         done = removal.go_on(100);
         ++steps;
+        const Result<Fd> at = open_directory(top->get(), "t");
+        const auto names = at ? list_directory(at->get()) : std::vector<std::string>();
+        for (const std::string &name : *names) higher = higher || name.starts_with("moved-");
     }
     REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
     INFO(done.status().text);
     REQUIRE(done);
     CHECK(*done);
     CHECK(steps > 50);
+    CHECK(steps < 250);
+    CHECK(higher);
+    CHECK_FALSE(file_exists(top->get(), "t"));
+    REQUIRE(make_directories(dir.path + "/t"));
+    for (int i = 0; i < 10'000; ++i) put_file(dir.path + "/t/" + std::to_string(i), "");
+    CHECK(remove_tree(top->get(), "t"));
     CHECK_FALSE(file_exists(top->get(), "t"));
     // Its owner moves a part of it away while it is removed: nothing there is touched.
     nest(20);
