@@ -1,7 +1,6 @@
 // The order of peers: the scheduler a few times, then the passive backup, then the scheduler again; and back to the
 // scheduler as soon as it answers. A report that the backup has acknowledged is removed here, so its number is saved
 // first, and is sent to the scheduler before anything else.
-#include <algorithm>
 
 #include "base/require.h"
 #include "grainserver/core/turn.h"

@@ -1,10 +1,10 @@
 // Evaluates the looks at the host. If a grain gets no processor, or the host runs out of memory, this
 // server withdraws a grain; a host without capacity for grains states so in its call-ins.
 #include <algorithm>
-#include <cstdio>
 
 #include "base/planted.h"
 #include "base/require.h"
+#include "base/text.h"
 #include "grainserver/core/turn.h"
 
 namespace dcs::server {
@@ -22,13 +22,7 @@ struct Between {
 
 std::int64_t of(const Part &part, std::int64_t memory_kb) { return std::min(memory_kb / part.divisor, part.most_kb); }
 
-std::string number(double value, const char *form = "%.0f") {
-    char text[32];
-    std::snprintf(text, sizeof text, form, value);
-    return text;
-}
-
-std::string megabytes(std::int64_t kb) { return number(static_cast<double>(kb) / 1024) + " MB"; }
+std::string megabytes(std::int64_t kb) { return formatted("%.0f", static_cast<double>(kb) / 1024) + " MB"; }
 
 Duration patience(const State &s) { return std::clamp(s.interval * 2, patience_min, patience_max); }
 Duration calm_needed(const State &s) { return std::clamp(s.interval * 2, calm_min, calm_max); }
@@ -45,12 +39,13 @@ void look_at_memory(Between &b, const HostSample &was, const HostSample &is) {
         const double part = static_cast<double>(is.stalled_us - was.stalled_us) / 1e6 / seconds;
         b.pages = part >= stalled_most;
         b.quiet = part < stalled_again;
-        b.paging_words = "the host pages: processes waited for memory " + number(part * 100) + " % of the time";
+        b.paging_words =
+            "the host pages: processes waited for memory " + formatted("%.0f", part * 100) + " % of the time";
     } else {
         const double rate = static_cast<double>(is.swapped_pages - was.swapped_pages) / seconds;
         b.pages = rate >= swapped_most;
         b.quiet = rate < swapped_again;
-        b.paging_words = "the host pages: " + number(rate) + " pages swapped per second";
+        b.paging_words = "the host pages: " + formatted("%.0f", rate) + " pages swapped per second";
     }
     if (is.memory_kb <= 0) return;
     b.low = is.free_kb <= of(low, is.memory_kb);
@@ -68,7 +63,8 @@ void look_at_processors(Between &b, const HostSample &was, const HostSample &is,
     const double others = static_cast<double>(std::max<std::int64_t>(0, is.busy_us - was.busy_us - give_way));
     const double busy = total > 0 ? std::min(1.0, others / total) : 0;
     b.room = is.cores * (1 - busy);
-    b.room_words = "other work keeps the processors busy: " + number(busy * 100) + " % of " + std::to_string(is.cores);
+    b.room_words =
+        "other work keeps the processors busy: " + formatted("%.0f", busy * 100) + " % of " + std::to_string(is.cores);
 }
 
 std::int64_t got_since(const Grain &g, const GrainSample &is) {

@@ -9,7 +9,6 @@
 
 #include "base/bytes.h"
 #include "base/files.h"
-#include "base/limits.h"
 #include "base/planted.h"
 #include "base/require.h"
 #include "grainserver/files/sealed.h"

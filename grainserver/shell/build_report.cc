@@ -1,6 +1,5 @@
 // Builds a report from the grain's directory at the moment of sending, and reads what later reports will contain.
 #include <algorithm>
-#include <unistd.h>
 
 #include "base/limits.h"
 #include "base/files.h"

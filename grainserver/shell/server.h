@@ -15,7 +15,6 @@
 #include "grainserver/shell/server_options.h"
 #include "grainserver/warden/warden.h"
 #include "daemon/directory.h"
-#include "locks/dcs_atoms.h"
 #include "locks/uid_claims.h"
 #include "net/loop.h"
 #include "net/pool_link.h"

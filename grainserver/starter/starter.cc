@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "base/beneath.h"
 #include "base/bytes.h"
 #include "base/planted.h"
 #include "grainserver/files/launcher_calls.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 
 #include "base/resources.h"
@@ -31,11 +30,7 @@ std::string listed(const std::vector<std::string> &words) {
     return list;
 }
 
-std::string plain(double number) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.10g", number);
-    return text;
-}
+std::string plain(double number) { return formatted("%.10g", number); }
 
 Status unknown_option(const std::string &word, const OptionTable &known) {
     std::vector<std::string> names;

@@ -1,6 +1,7 @@
 #include "base/text.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "base/require.h"
 
@@ -20,6 +21,12 @@ std::string_view take_line(std::string_view &text) {
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(line.size() + 1, text.size()));
     return line;
+}
+
+std::string formatted(const char *conversion, double value) {
+    char text[64];
+    std::snprintf(text, sizeof text, conversion, value);
+    return text;
 }
 
 std::vector<std::string_view> words_of(std::string_view text, std::string_view separators) {
@@ -118,6 +125,12 @@ std::string shell_word(const std::string &word) {
     std::string r = "'";
     for (const char c : word) r += c == '\'' ? std::string("'\\''") : std::string(1, c);
     return r + "'";
+}
+
+std::string joined(const std::vector<std::string> &parts, const std::string &between) {
+    std::string text;
+    for (const std::string &part : parts) text += (text.empty() ? "" : between) + part;
+    return text;
 }
 
 std::string shell_line(const std::vector<std::string> &words) {

@@ -20,6 +20,7 @@ std::string_view take_line(std::string_view &text);
 std::vector<std::string_view> words_of(std::string_view text, std::string_view separators = " \t\r");
 // As execve(2) takes them, with a null pointer at the end. They point into `words`.
 std::vector<char *> pointers_to(const std::vector<std::string> &words);
+std::string joined(const std::vector<std::string> &parts, const std::string &between = ", ");
 // Whether the whole text is a number that `value` can hold; otherwise `value` stays as it is.
 template <class Number> bool read_number(std::string_view text, Number &value, int base = 10) {
     Number read{};
@@ -28,6 +29,9 @@ template <class Number> bool read_number(std::string_view text, Number &value, i
     if (whole) value = read;
     return whole;
 }
+
+// By one conversion of printf(3), such as "%.1f".
+std::string formatted(const char *conversion, double value);
 
 // ASCII letters and digits, '.', '_' and '-'.
 constexpr bool is_name_character(char c) {

@@ -12,6 +12,7 @@
 #include "base/program_start.h"
 #include "base/files.h"
 #include "base/require.h"
+#include "base/text.h"
 #include "daemon/log.h"
 
 namespace dcs {
@@ -22,12 +23,6 @@ constexpr const char *configurations = "/etc/dcs/";
 // dcs_scheduler has scheduler.toml.
 std::string default_file(const std::string &program) {
     return configurations + program.substr(program.find('_') + 1) + ".toml";
-}
-
-std::string joined(const std::vector<std::string> &words, const char *between) {
-    std::string text;
-    for (const std::string &word : words) text += (text.empty() ? "" : between) + word;
-    return text;
 }
 
 [[noreturn]] void print_and_exit(const ParsedOptions &parsed) {

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/planted.h"
+#include "base/text.h"
 
 namespace dcs {
 namespace {
@@ -47,12 +48,7 @@ Status judge(const std::string &path, const std::string &at, const struct stat &
 
 // Names of a path, from the front.
 void put_before(std::deque<std::string> &names, const std::string &path) {
-    std::deque<std::string> found;
-    for (std::size_t at = 0; at < path.size();) {
-        const std::size_t end = std::min(path.find('/', at), path.size());
-        if (end > at) found.push_back(path.substr(at, end - at));
-        at = end + 1;
-    }
+    const std::vector<std::string_view> found = words_of(path, "/");
     names.insert(names.begin(), found.begin(), found.end());
 }
 

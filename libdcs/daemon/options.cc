@@ -2,8 +2,8 @@
 
 #include <climits>
 #include <cmath>
-#include <cstdio>
 
+#include "base/text.h"
 #include "base/version.h"
 #include "daemon/log.h"
 
@@ -37,21 +37,13 @@ void store(const Option &option, const std::string &value) {
     if (auto time = std::get_if<Duration *>(&option.into)) **time = seconds_of(*seconds_of_text(value));
 }
 
-std::string with_commas(const std::vector<std::string> &values) {
-    std::string text;
-    for (const std::string &value : values) text += (text.empty() ? "" : ",") + value;
-    return text;
-}
-
 // The field as a text, however it was set.
 std::string value_of(const Option &option) {
     if (auto flag = std::get_if<bool *>(&option.into)) return **flag ? "true" : "false";
     if (auto field = std::get_if<std::string *>(&option.into)) return **field;
-    if (auto list = std::get_if<std::vector<std::string> *>(&option.into)) return with_commas(**list);
+    if (auto list = std::get_if<std::vector<std::string> *>(&option.into)) return joined(**list, ",");
     if (auto number = std::get_if<int *>(&option.into)) return std::to_string(**number);
-    char text[32];
-    std::snprintf(text, sizeof text, "%.10g", static_cast<double>((*std::get<Duration *>(option.into)).ns) / 1e9);
-    return text;
+    return formatted("%.10g", (*std::get<Duration *>(option.into)).seconds());
 }
 
 void take(const CommandLine &line, std::vector<Setting> &settings, std::size_t which,
@@ -82,8 +74,7 @@ std::string with_places(const CommandLine &line, const std::vector<Setting> &set
 
 ParsedOptions usage_error(const CommandLine &line, const std::vector<std::string> &why) {
     const std::string program = line.program;
-    ParsedOptions parsed{false, 2, "", ""};
-    for (const std::string &text : why) parsed.wrong += (parsed.wrong.empty() ? "" : "; ") + text;
+    ParsedOptions parsed{false, 2, "", "", joined(why, "; ")};
     for (const std::string &text : why) parsed.error += program + ": " + escape_text(text) + "\n";
     parsed.error += "Try '" + program + " --help'.\n";
     return parsed;

@@ -5,7 +5,7 @@
 #include <pwd.h>
 #include <vector>
 
-#include "base/limits.h"
+#include "base/text.h"
 #include "base/planted.h"
 
 namespace dcs {
@@ -34,11 +34,7 @@ std::string login_name(std::uint32_t uid) {
 }
 
 bool usable_login_name(const std::string &name, std::uint32_t uid) {
-    if (name.empty() || name.size() > limits::name_bytes || name[0] == '-' || name[0] == '.') return false;
-    for (char c : name) {
-        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-        if (!letter && c != '.' && c != '_' && c != '-') return false;
-    }
+    if (!is_name(name)) return false;
     // A login "uid7" must not own the sessions of uid 7, which has no name.
     bool number =
         name.size() > 3 && name.rfind("uid", 0) == 0 && name.find_first_not_of("0123456789", 3) == std::string::npos;

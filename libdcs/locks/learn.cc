@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <map>
 
+#include "base/text.h"
 #include "locks/files/world.h"
 
 namespace dcs::locks {
@@ -188,12 +188,6 @@ std::int64_t peak_threshold(const std::vector<Sample> &samples) {
     return threshold;
 }
 
-std::string number(double value, const char *format = "%.1f") {
-    char text[40];
-    std::snprintf(text, sizeof text, format, value);
-    return text;
-}
-
 std::string counted(std::size_t n, const char *what) { return std::to_string(n) + " " + what + (n == 1 ? "" : "s"); }
 
 std::string evidence_text(const Learned &learned) {
@@ -264,7 +258,7 @@ std::string duration_text(std::int64_t nanoseconds) {
     for (const Unit &unit : units) {
         if (value < 2 * unit.seconds && unit.seconds > 1) continue;
         const double tenths = std::fabs(std::ceil(value / unit.seconds * 10 - 1e-9));
-        return number(tenths / 10, std::fmod(tenths, 10) == 0 ? "%.0f" : "%.1f") + unit.name;
+        return formatted(std::fmod(tenths, 10) == 0 ? "%.0f" : "%.1f", tenths / 10) + unit.name;
     }
     return "0s";
 }
@@ -305,12 +299,12 @@ std::string advice(const std::string &name, const std::vector<Sample> &samples, 
         text += ", of that a factor of up to " + std::to_string(learned.burst_factor) + " for a burst of requests";
     text += "\nevidence      " + evidence_text(learned);
     if (learned.runs > 0)
-        text += "predicted     " + number(learned.false_kills) + " of 1000 good runs ended by mistake\n";
+        text += "predicted     " + formatted("%.1f", learned.false_kills) + " of 1000 good runs ended by mistake\n";
     text += warnings(learned);
     if (const Peaks peaks = peaks_of(samples); peaks.runs > 0) {
         const Learned rest = learn(peaks.rest, denials, bounds, interval_hint, -1, -1);
         text += "peaks         " + counted(peaks.runs, "run") + ", one every " + duration_text(peaks.every) +
-                ", took at least " + number(peaks.ratio, "%.0f") +
+                ", took at least " + formatted("%.0f", peaks.ratio) +
                 " times as long as any other: give these runs an operand of their own, then the limit of the others "
                 "is " +
                 duration_text(rest.soft) + "\n";

@@ -248,10 +248,6 @@ void RunTree::signal(const ProcessStat &process, int number) {
     else if (sent.code == Code::refused) forbidden_.insert(key);
 }
 
-void RunTree::signal_all(int number) {
-    for (const auto &[key, member] : members_) signal(member.stat, number);
-}
-
 bool RunTree::wait(std::int64_t until_ns, bool forbidden_too) const {
     return std::all_of(members_.begin(), members_.end(), [&](const auto &entry) {
         return (!forbidden_too && forbidden_.contains(entry.first)) || entry.second.handle.ended(until_ns);

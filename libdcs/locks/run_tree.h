@@ -59,7 +59,6 @@ public:
     const Status &trouble() const { return trouble_; }
     // Signals held members; notes those that must not be signalled.
     void signal(const ProcessStat &member, int number);
-    void signal_all(int number);
     // Waits until all held members have ended or CLOCK_BOOTTIME is `until_ns`; `forbidden_too`: waits also for those
     // that must not be signalled.
     bool wait(std::int64_t until_ns, bool forbidden_too = false) const;

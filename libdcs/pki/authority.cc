@@ -19,14 +19,6 @@ namespace {
 
 constexpr int serial_bytes = 16;
 
-bool add_extension(X509 *x, X509 *issuer, int which, const std::string &value) {
-    X509V3_CTX context;
-    X509V3_set_ctx(&context, issuer, x, nullptr, nullptr, 0);
-    std::unique_ptr<X509_EXTENSION, Release<X509_EXTENSION_free>> extension(
-        X509V3_EXT_conf_nid(nullptr, &context, which, value.c_str()));
-    return extension && X509_add_ext(x, extension.get(), -1) == 1;
-}
-
 // Serial numbers are random, so that no state is needed to keep them unique.
 bool set_serial(X509 *x) {
     unsigned char bytes[serial_bytes];

@@ -1,6 +1,5 @@
 #include "pki/certificate.h"
 
-#include <algorithm>
 #include <ctime>
 
 #include <openssl/pem.h>

@@ -44,4 +44,12 @@ template <class T, class FromDer> T *from_der(std::string_view der, FromDer from
     return nullptr;
 }
 
+inline bool add_extension(X509 *x, X509 *issuer, int which, const std::string &value) {
+    X509V3_CTX context;
+    X509V3_set_ctx(&context, issuer, x, nullptr, nullptr, 0);
+    const std::unique_ptr<X509_EXTENSION, Release<X509_EXTENSION_free>> extension(
+        X509V3_EXT_conf_nid(nullptr, &context, which, value.c_str()));
+    return extension && X509_add_ext(x, extension.get(), -1) == 1;
+}
+
 }  // namespace dcs::pki

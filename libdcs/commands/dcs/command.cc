@@ -6,18 +6,17 @@
 #include <cstdlib>
 #include <initializer_list>
 
+#include "base/text.h"
 #include "base/version.h"
 #include "client/pool.h"
 #include "client/pool_path.h"
 #include "client/remote.h"
-#include "command.h"
 #include "commands/dcs/frame/table.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/frame/start_hint.h"
 #include "commands/dcs/host/client_host.h"
 #include "commands/dcs/query/copy_state.h"
 #include "commands/dcs/query/scheduler.h"
-#include "completion.h"
 #include "verbs.h"
 
 namespace dcs::commands {
@@ -182,10 +181,8 @@ Failure unknown_word(const std::string &noun, const std::string &word) {
         if (noun.empty() && word == verb->name) of_nouns.push_back("`dcs " + full_name(*verb) + "`");
     if (!of_nouns.empty())
         return usage_failure("there is no command `dcs " + word + "`", "there is " + some_of(std::move(of_nouns)));
-    std::string list;
-    for (const std::string &name : known) list += (list.empty() ? "" : ", ") + name;
     return usage_failure("there is no command `dcs " + before + word + "`",
-                         meant.empty() ? "commands: " + list : "did you mean `dcs " + before + meant + "`?");
+                         meant.empty() ? "commands: " + joined(known) : "did you mean `dcs " + before + meant + "`?");
 }
 
 // Takes the options that every verb has.

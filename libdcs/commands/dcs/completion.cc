@@ -8,7 +8,6 @@
 #include <sys/time.h>
 
 #include "commands/dcs/query/scheduler.h"
-#include "completion.h"
 #include "verbs.h"
 #include "commands/dcs/frame/pool_directory.h"
 

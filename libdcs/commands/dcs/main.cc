@@ -1,5 +1,5 @@
 #include "base/program_start.h"
-#include "command.h"
+#include "verbs.h"
 
 int main(int argc, char **argv) {
     dcs::clean_start();

@@ -24,6 +24,11 @@ extern const Verb replay_check_verb, doctor_verb, reload_verb, log_level_verb, c
 extern const Verb config_check_verb, config_show_verb;
 const std::vector<const Verb *> &all_verbs();
 
+// `line` without the program's name. What main() returns.
+int run_command(const std::vector<std::string> &line);
+// What can be in the place of the last word, one on each line; what main() returns.
+int print_completions(const std::vector<std::string> &words);
+
 std::string full_name(const Verb &verb);      // "session ls"
 const OptionTable &common_options();          // of every verb
 OptionTable known_options(const Verb &verb);  // with those of every verb

@@ -20,13 +20,12 @@
 namespace dcs::lock_command {
 namespace {
 
+Outcome said(const std::string &name, const char *result, int exit, const std::string &message) {
+    return {.name = name, .result = result, .exit = exit, .message = name + ": " + message};
+}
+
 Outcome verdict(const Options &options, const char *result, int exit, const std::string &message) {
-    Outcome outcome;
-    outcome.name = shown_name(options);
-    outcome.result = result;
-    outcome.exit = exit;
-    outcome.message = outcome.name + ": " + message;
-    return outcome;
+    return said(shown_name(options), result, exit, message);
 }
 
 Outcome check_slots(const Options &options, int limit) {
@@ -104,10 +103,6 @@ Outcome check_atom(const locks::World &world, const Options &options) {
     const std::size_t taken = slots && place->one_kind ? look_closely(world, *slots, true).slots.size() : 0;
     const std::string beside = taken > 0 ? ", but " + std::to_string(taken) + " of its counted slots taken (-j N)" : "";
     return verdict(options, "free", exits::ok, "free" + beside);
-}
-
-Outcome said(const std::string &name, const char *result, int exit, const std::string &message) {
-    return {.name = name, .result = result, .exit = exit, .message = name + ": " + message};
 }
 
 void log_break(const locks::World &world, const locks::Place &place, const locks::Owner &owner,

@@ -1,7 +1,6 @@
 #include "call.h"
 #include "base/version.h"
 #include "option_table.h"
-#include "request.h"
 #include "say.h"
 
 namespace dcs::lock_command {

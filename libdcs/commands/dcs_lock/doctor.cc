@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -10,13 +9,13 @@
 #include <unistd.h>
 
 #include "call.h"
+#include "base/fd.h"
 #include "base/json.h"
 #include "locks/learn.h"
 #include "locks/files/lock_header.h"
 #include "process/table.h"
 #include "locks/files/record.h"
 #include "places.h"
-#include "quantity.h"
 #include "say.h"
 
 namespace dcs::lock_command {
@@ -116,29 +115,26 @@ void examine_history(const Seen &seen, Findings &found) {
 
 // The lock that an open file is for, from its header; empty if it is not a lock file.
 std::string name_of_open_file(const std::string &path) {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     locks::Atom atom;
-    const bool ours = fd >= 0 && locks::recognise(fd, false, &atom) != locks::FileKind::foreign;
-    if (fd >= 0) ::close(fd);
+    const bool ours = fd && locks::recognise(fd.get(), false, &atom) != locks::FileKind::foreign;
     return ours ? shown_name(atom) : std::string();
 }
 
 // Files of `process` that were in `directory` and have no name any more: the next requester locks another file.
 void examine_process(const std::string &process, const std::string &directory, Findings &found) {
     const std::string fds = "/proc/" + process + "/fd";
-    DIR *open_files = ::opendir(fds.c_str());
-    if (open_files == nullptr) return;
     std::vector<ino_t> told;
-    while (const dirent *fd = ::readdir(open_files)) {
+    for (const int number : numbers_in(fds)) {
+        const std::string fd = fds + "/" + std::to_string(number);
         char target[4096];
-        const ssize_t length = ::readlinkat(::dirfd(open_files), fd->d_name, target, sizeof target);
-        const std::string path(target, length > 0 ? static_cast<std::size_t>(length) : 0);
+        const ssize_t length = ::readlink(fd.c_str(), target, sizeof target);
+        const std::string_view path(target, length > 0 ? static_cast<std::size_t>(length) : 0);
         struct stat st = {};
-        if (path.compare(0, directory.size() + 1, directory + "/") != 0 ||
-            ::fstatat(::dirfd(open_files), fd->d_name, &st, 0) != 0 || !S_ISREG(st.st_mode) || st.st_nlink != 0 ||
-            std::find(told.begin(), told.end(), st.st_ino) != told.end())
+        if (!path.starts_with(directory + "/") || ::stat(fd.c_str(), &st) != 0 || !S_ISREG(st.st_mode) ||
+            st.st_nlink != 0 || std::find(told.begin(), told.end(), st.st_ino) != told.end())
             continue;
-        const std::string name = name_of_open_file(fds + "/" + fd->d_name);
+        const std::string name = name_of_open_file(fd);
         if (name.empty()) continue;
         told.push_back(st.st_ino);
         found.push_back({"replaced", name,
@@ -146,15 +142,6 @@ void examine_process(const std::string &process, const std::string &directory, F
                              " holds its file, which was removed, so another run may start beside it; never "
                              "remove lock files, and wait for that process or end it"});
     }
-    ::closedir(open_files);
-}
-
-void examine_replaced(const std::string &directory, Findings &found) {
-    DIR *processes = ::opendir("/proc");
-    if (processes == nullptr) return;
-    while (const dirent *process = ::readdir(processes))
-        if (process->d_name[0] >= '1' && process->d_name[0] <= '9') examine_process(process->d_name, directory, found);
-    ::closedir(processes);
 }
 
 }  // namespace
@@ -171,7 +158,7 @@ int examine_locks(const locks::World &world, const Options &options) {
         examine_history(seen, found);
     }
     if (char *real = ::realpath(directory->c_str(), nullptr)) {
-        examine_replaced(real, found);
+        for (const int process : numbers_in("/proc")) examine_process(std::to_string(process), real, found);
         ::free(real);
     }
     if (options.json) {

@@ -5,9 +5,10 @@
 #include <ctime>
 #include <fcntl.h>
 #include <sched.h>
-#include <unistd.h>
 
+#include "base/fd.h"
 #include "base/option_table.h"
+#include "base/text.h"
 #include "locks/counted_slots.h"
 #include "locks/files/record.h"
 
@@ -43,11 +44,10 @@ bool scaled(const std::string &digits, std::size_t point, std::int64_t unit, std
 }
 
 Result<std::string> first_word_of(const std::string &option, const std::string &path) {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return fail_errno(Code::invalid, option + " @" + path + ": the file cannot be read", errno);
+    const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (!fd) return fail_errno(Code::invalid, option + " @" + path + ": the file cannot be read", errno);
     char bytes[64];
-    const ssize_t got = ::read(fd, bytes, sizeof bytes);
-    ::close(fd);
+    const ssize_t got = ::read(fd.get(), bytes, sizeof bytes);
     std::string word(bytes, got > 0 ? static_cast<std::size_t>(got) : 0);
     word.erase(std::min(word.find_first_of(" \t\r\n"), word.size()));
     return word;
@@ -120,12 +120,7 @@ Result<int> count_of(const std::string &option, const std::string &text) {
 
 Result<unsigned> mode_of(const std::string &text) {
     unsigned mode = 0;
-    bool good = !text.empty() && text.size() <= 4;
-    for (char c : text) {
-        good = good && c >= '0' && c <= '7';
-        mode = mode * 8 + static_cast<unsigned>(c - '0');
-    }
-    if (!good || (mode != 0600 && mode != 0660 && mode != 0666))
+    if (text.size() > 4 || !read_number(text, mode, 8) || (mode != 0600 && mode != 0660 && mode != 0666))
         return bad("--mode", text, "all users of a lock file write it and none executes it", "give 0600, 0660 or 0666");
     return mode;
 }
@@ -165,16 +160,6 @@ std::string spoken(std::int64_t nanoseconds) {
         return out + step.word;
     }
     return "0 s";
-}
-
-std::string spoken_date(std::int64_t wall_ns) {
-    const std::time_t seconds = wall_ns / second_ns;
-    std::tm parts = {};
-    ::localtime_r(&seconds, &parts);
-    char text[64];
-    std::snprintf(text, sizeof text, "%04d-%02d-%02d %02d:%02d:%02d", parts.tm_year + 1900, parts.tm_mon + 1,
-                  parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
-    return text;
 }
 
 }  // namespace dcs::lock_command

@@ -22,6 +22,5 @@ Result<unsigned> mode_of(const std::string &text);
 std::string spoken(std::int64_t nanoseconds);           // "1.5 h", "12 s", "3 ms"
 std::string decimal_seconds(std::int64_t nanoseconds);  // "12.5"
 std::string json_seconds(std::int64_t nanoseconds);     // null for locks::no_limit and for -1
-std::string spoken_date(std::int64_t wall_ns);          // "2026-11-21 22:10:03", local time
 
 }  // namespace dcs::lock_command

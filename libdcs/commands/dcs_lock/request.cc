@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/planted.h"
-#include "quantity.h"
+#include "base/text.h"
 
 namespace dcs::lock_command {
 namespace {
@@ -29,12 +29,7 @@ Result<std::string> with_user(const std::string &name) {
     return out;
 }
 
-std::string hex_of(const locks::BootId &id) {
-    static const char digits[] = "0123456789abcdef";
-    std::string out;
-    for (unsigned char byte : id) out += {digits[byte >> 4], digits[byte & 15]};
-    return out;
-}
+std::string digits_of(const locks::BootId &id) { return hex_of(std::string(id.begin(), id.end())); }
 
 }  // namespace
 
@@ -113,7 +108,7 @@ Result<locks::LockRequest> lock_request(const locks::World &world, const Options
 std::string pass_text(const locks::World &world) {
     const locks::Moment now = world.now();
     return std::to_string(now.wall) + "," + std::to_string(now.mono) + "," + std::to_string(now.boot) + "," +
-           hex_of(world.boot);
+           digits_of(world.boot);
 }
 
 Result<locks::Moment> pass_of_environment(const locks::World &world) {
@@ -130,7 +125,7 @@ Result<locks::Moment> pass_of_environment(const locks::World &world) {
         if (!good) break;
         at = next + 1;
     }
-    if (!good || text.substr(static_cast<std::size_t>(at - text.data())) != hex_of(world.boot))
+    if (!good || text.substr(static_cast<std::size_t>(at - text.data())) != digits_of(world.boot))
         return fail(Code::invalid, "DCS_LOCK_NOW=" + text +
                                        " is not the start of a pass on this host since it booted; "
                                        "set it with eval \"$(dcs_lock pass)\" at the beginning of the script");

@@ -6,7 +6,6 @@
 #include <boost/json/value.hpp>
 #include <unistd.h>
 
-#include "commands/dcs/command.h"
 #include "commands/dcs/verbs.h"
 #include "commands/dcs/query/scheduler.h"
 #include "dcs.h"

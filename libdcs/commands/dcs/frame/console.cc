@@ -134,11 +134,6 @@ void Console::show(const Progress &progress) {
                  static_cast<long long>(progress.done), static_cast<long long>(progress.total), more.c_str());
 }
 
-void Console::clear() {
-    std::lock_guard guard(mutex_);
-    clear_locked();
-}
-
 void Console::keep_bar() {
     std::lock_guard guard(mutex_);
     if (bar_shown_) std::fputs("\n", stderr);

@@ -44,7 +44,6 @@ public:
     // only.
     void show(const Progress &progress);
     Shown shown() const { return shown_; }
-    void clear();
     void keep_bar();  // as it is; what follows goes below it, and no other bar
 
     // Prints the failure and ends the process, from whatever thread. The session stays as it is.

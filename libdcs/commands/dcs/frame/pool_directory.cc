@@ -26,11 +26,7 @@ constexpr std::size_t pool_text_most = 65536;
 constexpr std::string_view table_mark = "# Written by `dcs up`";  // at the top of the host table
 
 // Never in scientific notation: people and the scheduler's parser read it.
-std::string decimal(double value) {
-    char text[40];
-    std::snprintf(text, sizeof text, "%.10g", value);
-    return text;
-}
+std::string decimal(double value) { return formatted("%.10g", value); }
 
 // local2 before local10: names of equal stem by the number behind it.
 bool name_before(const std::string &a, const std::string &b) {
@@ -233,6 +229,26 @@ Status write_file(const std::string &path, const std::string &text) {
     const int error = errno;
     ::unlink(temporary.c_str());
     return fail_errno(Code::io_error, path, error);
+}
+
+Status write_document(const std::string &path, const std::string &text) {
+    std::FILE *file = path == "-" ? stdout : std::fopen(path.c_str(), "we");
+    if (file == nullptr) return fail_errno(Code::io_error, path, errno);
+    bool good = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+    good = std::fflush(file) == 0 && good;
+    const int error = errno;
+    if (file != stdout && std::fclose(file) != 0) good = false;
+    return good ? Status::ok() : fail_errno(Code::io_error, "cannot write " + path, error);
+}
+
+Copied copy_stream(std::FILE *from, std::FILE *to) {
+    char buffer[65536];
+    Copied copied;
+    for (std::size_t n = 0; copied.written && (n = std::fread(buffer, 1, sizeof buffer, from)) > 0;)
+        copied.written = std::fwrite(buffer, 1, n, to) == n;
+    copied.error = errno;
+    copied.read = std::ferror(from) == 0;
+    return copied;
 }
 
 Result<ConfigRecord> daemon_record(const std::string &directory) {

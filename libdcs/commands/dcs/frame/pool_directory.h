@@ -10,6 +10,7 @@
 //   servers/NAME/         lock, launcher.lock, launcher.sock, log, slots/, grains/
 //   pilots/               of `dcs pilot` (commands/dcs/pilot/place.h)
 #include <cstdint>
+#include <cstdio>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -97,8 +98,16 @@ std::string not_by_up(const Pool &pool);
 
 // Small text files.
 Result<std::string> read_file(const std::string &path, std::size_t most);
-Status write_file(const std::string &path,
-                  const std::string &text);  // replaced in one step, mode 0600
+Status write_file(const std::string &path, const std::string &text);  // replaced in one step, mode 0600
+// A document that a verb was asked for, written over what is there; "-": to standard output.
+Status write_document(const std::string &path, const std::string &text);
+
+// All of one stream to another, which is not flushed. `error`: of the side that failed.
+struct Copied {
+    bool read = true, written = true;
+    int error = 0;
+};
+Copied copy_stream(std::FILE *from, std::FILE *to);
 
 // What a daemon has noted of its configuration (base/option_table.h).
 

@@ -23,13 +23,9 @@ constexpr const char *unit_folders[] = {"/etc/systemd/system/", "/usr/local/lib/
 
 bool exists(const std::string &path) { return ::access(path.c_str(), F_OK) == 0; }
 
-// Of the file that `dcs host join` writes for the unit; " at ADDRESS", or nothing.
-std::string scheduler_in(const std::string &file) {
-    const std::string key = "DCS_SCHEDULER=";
-    const auto text = read_file(file, most_service_bytes);
-    const std::size_t at = text ? text->find(key) : std::string::npos;
-    if (at == std::string::npos) return "";
-    return " at " + text->substr(at + key.size(), text->find('\n', at) - at - key.size());
+std::string at_scheduler_of(const std::string &service) {
+    const std::string scheduler = scheduler_in(service);
+    return scheduler.empty() ? "" : " at " + scheduler;
 }
 
 std::string group_name(unsigned gid) {
@@ -109,6 +105,15 @@ std::string no_pool(const std::string &directory) {
 
 }  // namespace
 
+std::string scheduler_in(const std::string &file) {
+    const std::string_view key = "DCS_SCHEDULER=";
+    const auto text = read_file(file, most_service_bytes);
+    for (std::string_view rest = text ? *text : std::string_view(); !rest.empty();)
+        if (const std::string_view line = take_line(rest); line.starts_with(key))
+            return std::string(line.substr(key.size()));
+    return "";
+}
+
 bool has_service(const std::string &unit) {
     if (!exists("/run/systemd/system")) return false;
     for (const std::string folder : unit_folders)
@@ -121,8 +126,8 @@ bool daemon_runs_in(const std::string &directory) { return locks::is_held(direct
 std::string part_in_far_pool() {
     const std::string server = services_place + std::string("/server/service"),
                       backup = services_place + std::string("/backup/service");
-    if (exists(server)) return "this host runs grains for the pool" + scheduler_in(server);
-    if (exists(backup)) return "this host has the backup of the pool" + scheduler_in(backup);
+    if (exists(server)) return "this host runs grains for the pool" + at_scheduler_of(server);
+    if (exists(backup)) return "this host has the backup of the pool" + at_scheduler_of(backup);
     return "";
 }
 

@@ -9,6 +9,9 @@ namespace dcs::commands {
 // Where they keep their data: scheduler, server, backup.
 inline constexpr const char *services_place = "/var/lib/dcs";
 
+// Of the file that `dcs host join` writes for a unit, or for a pilot; empty: there is none, or it may not be read.
+std::string scheduler_in(const std::string &file);
+
 // Does this host's systemd have that unit ("dcs-scheduler")?
 bool has_service(const std::string &unit);
 

@@ -151,11 +151,16 @@ std::string whole_seconds_text(std::int64_t seconds) {
 std::string time_text(double unix_s) {
     if (!(unix_s > 0)) return "-";
     const std::time_t then = static_cast<std::time_t>(unix_s), now = std::time(nullptr);
-    std::tm at = {}, today = {};
-    if (::localtime_r(&then, &at) == nullptr || ::localtime_r(&now, &today) == nullptr) return "-";
-    const bool this_year = at.tm_year == today.tm_year, this_day = this_year && at.tm_yday == today.tm_yday;
-    char text[40];
-    std::strftime(text, sizeof text, this_day ? "%H:%M" : this_year ? "%d %b %H:%M" : "%Y-%m-%d", &at);
+    const bool this_year = moment_text("%Y", then) == moment_text("%Y", now);
+    const bool this_day = moment_text("%F", then) == moment_text("%F", now);
+    const std::string text = moment_text(this_day ? "%H:%M" : this_year ? "%d %b %H:%M" : "%Y-%m-%d", then);
+    return text.empty() ? "-" : text;
+}
+
+std::string moment_text(const char *format, std::time_t at) {
+    std::tm parts = {};
+    char text[64] = "";
+    if (::localtime_r(&at, &parts) != nullptr) (void)std::strftime(text, sizeof text, format, &parts);
     return text;
 }
 
@@ -180,14 +185,14 @@ std::string class_text(std::uint32_t mask, const std::string &names) {
     return names.empty() ? text : names + " (" + text + ")";
 }
 
-std::string counted_text(std::int64_t n, const std::string &noun) {
-    return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
+std::string grouped_text(std::int64_t n, char between) {
+    std::string text = std::to_string(n);
+    for (std::size_t at = text.size(); at > 3 && text[at - 4] != '-';) text.insert(at -= 3, 1, between);
+    return text;
 }
 
-std::string joined(const std::vector<std::string> &parts) {
-    std::string text;
-    for (const std::string &part : parts) text += (text.empty() ? "" : ", ") + part;
-    return text;
+std::string counted_text(std::int64_t n, const std::string &noun) {
+    return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
 }
 
 std::string some_of(std::vector<std::string> names) {

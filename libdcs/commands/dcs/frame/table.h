@@ -3,6 +3,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -47,12 +48,13 @@ private:
 
 std::string seconds_text(double seconds);              // "0.25 s", "12 s", "3 m 20 s", "2 h 5 m"; "-" below zero
 std::string whole_seconds_text(std::int64_t seconds);  // of a clock that counts seconds: "0 s", "9 s", "3 m 20 s"
-std::string time_text(double unix_s);         // of this zone: "14:03" today, "03 Nov 14:03", "2025-11-03"; "-" for 0
-std::string bytes_text(std::uint64_t bytes);  // "512", "4.0 K", "1.5 M"
+std::string time_text(double unix_s);  // of this zone: "14:03" today, "03 Nov 14:03", "2025-11-03"; "-" for 0
+std::string moment_text(const char *format, std::time_t at);  // of this zone, by strftime(3)
+std::string bytes_text(std::uint64_t bytes);                  // "512", "4.0 K", "1.5 M"
 // "gpu (0x4)", "0x3"; "any" for 0.
 std::string class_text(std::uint32_t mask, const std::string &names = "");
-std::string joined(const std::vector<std::string> &parts);  // "a, b, c"
-std::string some_of(std::vector<std::string> names);        // "local1, local2, local3 and 997 more"
+std::string grouped_text(std::int64_t n, char between);  // "1 234 567"
+std::string some_of(std::vector<std::string> names);     // "local1, local2, local3 and 997 more"
 // "1 grain", "3 grains"
 std::string counted_text(std::int64_t n, const std::string &noun);
 template <std::integral Number> std::string counted(Number n, const std::string &noun) {

@@ -200,15 +200,10 @@ std::optional<Failure> cat_one(const std::string &name, const wire::GrainRow &ro
     if (error != NO_ERROR)
         return call_failure(
             (output ? "the file " + *output : std::string("the stream ") + stream) + " of grain " + name, error);
-    char buffer[65536];
-    std::size_t n = 0;
-    bool good = true;
-    while (good && (n = std::fread(buffer, 1, sizeof buffer, file)) > 0) good = std::fwrite(buffer, 1, n, stdout) == n;
-    const int why = errno;
-    const bool read_well = std::ferror(file) == 0;
+    const Copied copied = copy_stream(file, stdout);
     std::fclose(file);
-    if (!good) return failure_of("", fail_errno(Code::io_error, "standard output", why));
-    if (!read_well) return failure_of("", fail_errno(Code::io_error, "the stream of grain " + name, why));
+    if (!copied.written) return failure_of("", fail_errno(Code::io_error, "standard output", copied.error));
+    if (!copied.read) return failure_of("", fail_errno(Code::io_error, "the stream of grain " + name, copied.error));
     return std::nullopt;
 }
 
@@ -229,8 +224,6 @@ int cat(const Call &call) {
         const wire::GrainRow &row = chosen.grains.rows[i];
         if (const auto failure = cat_one(chosen.name(i), row, stream, output)) return call.fail(*failure);
     }
-    if (std::fflush(stdout) != 0)
-        return call.fail(failure_of("", fail_errno(Code::io_error, "standard output", errno)));
     return exits::ok;
 }
 

@@ -14,12 +14,10 @@
 namespace dcs::commands {
 namespace {
 
-bool is_over(const wire::GrainRow &row) { return row.state == "finished" || row.state == "killed"; }
-
 int explain_grains(const Call &call) {
     const ChosenGrains chosen = choose_grains(call.arguments.words, false);
     if (chosen.failure) return call.fail(*chosen.failure);
-    for (std::size_t i = 0; i < chosen.grains.count(); ++i) {
+    for (std::size_t i = 0; i < chosen.grains.rows.size(); ++i) {
         const wire::GrainRow &row = chosen.grains.rows[i];
         const auto why = commands::explain(row.user, row.session, row.grain);
         if (!why) return call.fail(call_failure("grain " + chosen.name(i), why.status()));
@@ -68,9 +66,8 @@ struct Order {
 
 // It may have ended since it was read.
 bool is_over_now(const wire::GrainRow &row) {
-    Info info;
-    return info.ask(wire::QueryType::grain, row.user, row.session, row.grain) && info.grains.size() == 1 &&
-           is_over(info.grains[0]);
+    const auto now = grain_now(row.user, row.session, row.grain);
+    return now && is_over(*now);
 }
 
 // Grains that have ended are skipped, unless the command names a single grain.
@@ -78,7 +75,7 @@ int carry_out(const Call &call, const Order &order) {
     const ChosenGrains chosen = choose_grains(call.arguments.words, false, "", "", true);
     if (chosen.failure) return call.fail(*chosen.failure);
     std::vector<std::string> done;
-    for (std::size_t i = 0; i < chosen.grains.count(); ++i) {
+    for (std::size_t i = 0; i < chosen.grains.rows.size(); ++i) {
         const wire::GrainRow &row = chosen.grains.rows[i];
         const std::string name = chosen.name(i);
         if (!chosen.named_alone[i] && is_over(row)) continue;
@@ -180,9 +177,10 @@ int forget_after(const Call &call) {
         return call.fail(
             usage_failure("dcs grain restart --and-after takes one grain", "dcs grain restart SES:G --and-after"));
     const wire::GrainRow &row = chosen.grains.rows[0];
-    const std::string name = chosen.name(0), state = row.state;
-    if (state != "finished" && state != "killed")
-        return call.fail({exits::refused, "refused", "grain " + name + " is " + state + ": it has no result to discard",
+    const std::string name = chosen.name(0);
+    if (!is_over(row))
+        return call.fail({exits::refused, "refused",
+                          "grain " + name + " is " + row.state + ": it has no result to discard",
                           "dcs grain restart " + name + " alone restarts it"});
     const SessionsAnswer answer = sessions_of({row.user + "/" + std::to_string(row.session)});
     if (answer.failure) return call.fail(*answer.failure);

@@ -26,13 +26,6 @@ Status print_more(LiveOutput &output) {
     return std::fflush(stdout) == 0 ? Status::ok() : fail_errno(Code::io_error, "standard output", errno);
 }
 
-bool has_ended(const wire::GrainRow &grain) {
-    Info info;
-    if (!info.ask(wire::QueryType::grain, grain.user, grain.session, grain.grain) || info.grains.empty()) return false;
-    const std::string &state = info.grains[0].state;
-    return state == "finished" || state == "killed";
-}
-
 // Then the grain does not continue.
 bool is_closed(const wire::GrainRow &grain) {
     const SessionsAnswer now = sessions_of({grain.user + "/" + std::to_string(grain.session)});
@@ -42,7 +35,8 @@ bool is_closed(const wire::GrainRow &grain) {
 Status follow(LiveOutput &output, const wire::GrainRow &grain) {
     set_patience(away_patience_s);
     while (true) {
-        const bool over = has_ended(grain);  // asked first: what it wrote last is there then
+        const auto now = grain_now(grain.user, grain.session, grain.grain);
+        const bool over = now && is_over(*now);  // asked first: what it wrote last is there then
         const bool closed = !over && is_closed(grain);
         if (Status s = print_more(output); !s || over) return s;
         if (closed) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/text.h"
 #include "commands/dcs/query/grains.h"
 
 namespace dcs::commands {
@@ -13,12 +12,6 @@ std::vector<wire::GrainRow> grains_of(const Session &session) {
     Info info;
     if (!info.ask(wire::QueryType::grains, session.user, session.session)) return {};
     return std::move(info.grains);
-}
-
-bool is_alike(const Session &session, int grain, const WholeMap &map) {
-    Info info;
-    return info.ask(wire::QueryType::grain, session.user, session.session, grain) && info.grains.size() == 1 &&
-           map.alike(info.grains[0]);
 }
 
 class Looking {
@@ -41,7 +34,7 @@ public:
         bool asked = false;
         for (const wire::GrainRow &row : grains_of(session)) {
             if (!of_list(row.grain, inputs) || row.state != "finished" || is_failed(row)) continue;
-            if (!std::exchange(asked, true) && !is_alike(session, row.grain, map_))
+            if (!std::exchange(asked, true) && !is_alike(session, row.grain))
                 return refuse(session, "the environment or --output differs");
             const auto at = static_cast<std::size_t>(row.grain - 1);
             if (!known_[at])
@@ -56,6 +49,11 @@ private:
     void refuse(const Session &session, const std::string &why) {
         if (found.refused.empty())
             found.refused = "session " + std::to_string(session.session) + " ran a shorter list, but " + why;
+    }
+
+    bool is_alike(const Session &session, std::int32_t grain) const {
+        const auto now = grain_now(session.user, session.session, grain);
+        return now && map_.alike(*now);
     }
 
     static bool of_list(std::int32_t grain, std::size_t inputs) {

@@ -5,10 +5,10 @@
 #include <fcntl.h>
 #include <set>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/fd.h"
 #include "base/text.h"
 #include "commands/dcs/run/placeholders.h"
 #include "pki/digest.h"
@@ -28,17 +28,16 @@ constexpr Width widths[] = {
 constexpr std::size_t all_digits = 24;
 
 bool add_contents(pki::Sha256 &sum, const std::string &path) {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0) return false;
+    const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    if (!fd) return false;
     char buffer[65536];
     ssize_t n = 0;
     std::int64_t left = most_of_one;  // it may grow meanwhile
-    while (left > 0 && ((n = ::read(fd, buffer, sizeof buffer)) > 0 || (n < 0 && errno == EINTR))) {
+    while (left > 0 && ((n = ::read(fd.get(), buffer, sizeof buffer)) > 0 || (n < 0 && errno == EINTR))) {
         if (n < 0) continue;
         sum.add({buffer, static_cast<std::size_t>(n)});
         left -= n;
     }
-    ::close(fd);
     return n >= 0;
 }
 

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/files.h"
-#include "commands/dcs/run/placeholders.h"
 #include "commands/dcs/run/caller_environment.h"
 
 namespace dcs::commands {
@@ -42,11 +41,8 @@ Result<std::string> input_text(const std::optional<std::string> &path) {
                 stderr);
         return read_all(STDIN_FILENO, "standard input");
     }
-    const int fd = ::open(path->c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return fail_errno(Code::not_found, *path, errno);
-    auto text = read_all(fd, *path);
-    ::close(fd);
-    return text;
+    const Fd fd(::open(path->c_str(), O_RDONLY | O_CLOEXEC));
+    return fd ? read_all(fd.get(), *path) : fail_errno(Code::not_found, *path, errno);
 }
 
 Result<Inputs> inputs_of_file(const Call &call, const std::optional<std::string> &path) {

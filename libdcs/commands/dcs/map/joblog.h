@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "client/streams.h"
 #include "commands/dcs/query/session_events.h"
 
 namespace dcs::commands {
@@ -26,13 +27,10 @@ public:
     Status add(int session, const std::vector<JobLine> &lines);
 
 private:
-    struct CloseFile {
-        void operator()(std::FILE *f) const { std::fclose(f); }
-    };
     JobLog(std::string path, std::FILE *file) : path_(std::move(path)), file_(file) {}
 
     const std::string path_;
-    std::unique_ptr<std::FILE, CloseFile> file_;
+    client::File file_;
     int session_ = -1;
     std::unique_ptr<EventSource> source_;
     wire::History history_;

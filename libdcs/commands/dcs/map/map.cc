@@ -8,7 +8,7 @@
 #include <thread>
 #include <unistd.h>
 
-#include "commands/dcs/query/scheduler.h"
+#include "commands/dcs/query/grains.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "client/pool.h"
@@ -52,8 +52,6 @@ std::optional<Failure> make_options(const Call &call, const MapPlan &plan, MapOp
     options.tag = call.arguments.has("tag");
     options.results = call.arguments.value("results").value_or("");
     options.shown = shown_of(call.arguments.value("progress").value_or("automatic"));
-    const char *path = std::getenv("PATH");
-    options.search_path = path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path;
     options.environment = steady_environment(environ, call.directory, plan.directory);
     add_umask(options.environment);
     if (auto failure = set_variables(call.arguments, plan.directory, options.environment)) return failure;
@@ -68,7 +66,7 @@ std::optional<Failure> find_the_program(const MapPlan &plan, const MapOptions &o
     const bool depends = has_placeholder(word, plan.columns);
     if (plan.inputs.empty() || (depends && !is_shell_text(word))) return std::nullopt;
     const std::string name = plan.words(1)[0];
-    const auto program = program_of(options.files, options.brings, name, options.search_path, plan.directory);
+    const auto program = program_of(options.files, options.brings, name, plan.directory);
     if (program && !depends) path = *program;
     if (program) return std::nullopt;
     Failure failure = failure_of("dcs map", program.status());
@@ -122,11 +120,10 @@ void tell_lost(const MapWork &work, const MapPlan &plan, int session, Console &c
 
 // In a pool of several users grains do not run as the caller.
 void tell_closed(const MapPlan &plan, int session, Console &console) {
-    Info info;
-    if (!info.ask(wire::QueryType::grain, "", session, 1) || info.grains.size() != 1 || info.grains[0].uid <= 0) return;
-    const std::string directory = closed_directory(plan, info.grains[0].uid);
+    const auto first = grain_now("", session, 1);
+    const std::string directory = first && first->uid > 0 ? closed_directory(plan, first->uid) : "";
     if (directory.empty()) return;
-    console.note("grains run under uid " + std::to_string(info.grains[0].uid) + ", which may not enter " +
+    console.note("grains run under uid " + std::to_string(first->uid) + ", which may not enter " +
                  printable(directory) + ": --file in={} hands them the inputs, as the file `in`");
 }
 

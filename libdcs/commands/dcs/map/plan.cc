@@ -49,14 +49,7 @@ std::string ident_of(const MapPlan &plan, std::size_t inputs) {
     add_words(writer, plan.command);
     add_words(writer, {plan.directory});
     add_words(writer, plan.inputs, inputs);
-    const auto digest = pki::sha256(writer.bytes());
-    static const char digits[] = "0123456789abcdef";
-    std::string ident = "map-";
-    for (std::size_t i = 0; i < digest_bytes; ++i) {
-        ident += digits[digest[i] >> 4];
-        ident += digits[digest[i] & 15];
-    }
-    return ident;
+    return "map-" + hex_of(pki::sha256_text(writer.bytes()).substr(0, digest_bytes));
 }
 
 std::string ident_of_run(const std::string &base, const std::string &fingerprint, const std::string &suffix) {

@@ -15,7 +15,6 @@
 #include "commands/dcs/query/grains.h"
 #include "commands/dcs/run/fresh_session.h"
 #include "process/table.h"
-#include "wire/message.h"
 
 namespace dcs::commands {
 namespace {
@@ -35,12 +34,8 @@ std::string since_text(pid_t pid) {
     if (pid <= 0 || !read_stat(pid, stat)) return "";
     const double age = static_cast<double>(boot_clock().ns) / 1e9 -
                        static_cast<double>(stat.start_time) / static_cast<double>(::sysconf(_SC_CLK_TCK));
-    const std::time_t now = std::time(nullptr), began = now - static_cast<std::time_t>(age);
-    std::tm then = {};
-    char text[40];
-    if (::localtime_r(&began, &then) == nullptr) return "";
-    std::strftime(text, sizeof text, age < 43'200 ? " since %H:%M:%S" : " since %Y-%m-%d %H:%M", &then);
-    return text;
+    const char *format = age < 43'200 ? " since %H:%M:%S" : " since %Y-%m-%d %H:%M";
+    return moment_text(format, std::time(nullptr) - static_cast<std::time_t>(age));
 }
 
 Result<locks::SessionClaims> open_claims(const std::string &directory) {

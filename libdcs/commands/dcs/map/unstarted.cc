@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "commands/dcs/query/grains.h"
 #include "commands/dcs/query/row_text.h"
 #include "commands/dcs/query/scheduler.h"
 #include "dcs.h"
@@ -15,8 +16,6 @@ namespace {
 constexpr std::size_t most_told = 20;  // reasons that are printed one by one
 
 }  // namespace
-
-std::vector<std::string> MapWork::words_for(std::int32_t grain) const { return plan_.words(grain); }
 
 int MapWork::session_of(std::int32_t grain) const {
     const int other = results_[static_cast<std::size_t>(grain - 1)].session;
@@ -37,7 +36,7 @@ void MapWork::take_earlier() {
         cpu_s_ += result.cpu_s;
         ++done_;
         if (options_.joblog != nullptr)
-            lines[result.session].push_back({result.grain, result.out_length, 0, 0, words_for(result.grain)});
+            lines[result.session].push_back({result.grain, result.out_length, 0, 0, plan_.words(result.grain)});
     }
     for (const auto &[session, of_session] : lines)
         if (Status s = options_.joblog->add(session, of_session); !s) give_up("--joblog", s);
@@ -49,7 +48,7 @@ void MapWork::fail_without_result(std::int32_t grain, int code, const std::strin
     taken.there = taken.failed = true;
     ++done_;
     ++failed_;
-    if (options_.joblog != nullptr) job_lines_.push_back({grain, 0, code, 0, words_for(grain)});
+    if (options_.joblog != nullptr) job_lines_.push_back({grain, 0, code, 0, plan_.words(grain)});
     if (told_.size() < most_told && told_.insert(why).second) console_.note(why);
 }
 
@@ -57,10 +56,7 @@ const Result<std::string> &MapWork::program_path(const std::string &name) {
     auto known = programs_.find(name);
     if (known == programs_.end()) {
         if (programs_.size() >= 1000) programs_.clear();
-        known =
-            programs_
-                .emplace(name, program_of(options_.files, options_.brings, name, options_.search_path, plan_.directory))
-                .first;
+        known = programs_.emplace(name, program_of(options_.files, options_.brings, name, plan_.directory)).first;
     }
     return known->second;
 }
@@ -132,16 +128,15 @@ bool MapWork::fail_unstartable(const std::vector<std::int32_t> &grains) {
     std::map<std::string, std::string> reasons;  // by program; empty: it is not for that
     bool found = false;
     for (const std::int32_t grain : grains) {
-        const std::string program = words_for(grain)[0];
+        const std::string program = plan_.words(grain)[0];
         if (reasons[program].empty() && reasons.size() <= most_told) {
-            Info info;
-            if (!info.ask(wire::QueryType::grain, "", session_, grain) || info.grains.size() != 1) continue;
-            const std::vector<std::string> lines = failed_starts(info.grains[0]);
+            const auto now = grain_now("", session_, grain);
+            const std::vector<std::string> lines = now ? failed_starts(*now) : std::vector<std::string>();
             if (!lines.empty()) reasons[program] = lines[0];
         }
     }
     for (const std::int32_t grain : grains) {
-        const std::string program = words_for(grain)[0];
+        const std::string program = plan_.words(grain)[0];
         const auto reason = reasons.find(program);
         if (reason == reasons.end() || reason->second.empty()) continue;
         found = true;

@@ -16,7 +16,6 @@
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/frame/table.h"
 #include "commands/dcs/run/placeholders.h"
-#include "commands/dcs/run/caller_environment.h"
 
 namespace dcs::commands {
 namespace {
@@ -84,15 +83,8 @@ bool MapWork::present_though_different(std::int32_t grain, const std::string &di
     return true;
 }
 
-// Everything that the orders of one call point to.
 struct MapWork::Batch {
-    struct Texts {
-        std::vector<std::string> words;
-        std::vector<char *> argv;
-        std::string label;
-        FileWords files;
-    };
-    std::deque<Texts> texts;
+    std::deque<GrainTexts> texts;
     std::vector<d_grain_order> orders;
 };
 
@@ -105,20 +97,14 @@ void MapWork::add(Batch &batch, std::int32_t number, const std::vector<char *> &
         missing_.push_back({number, program.status()});
         return;
     }
-    Batch::Texts &texts = batch.texts.emplace_back();
+    words[0] = *program;
+    GrainTexts &texts = batch.texts.emplace_back();
     texts.words = std::move(words);
-    texts.words[0] = *program;
-    texts.argv = pointers_to(texts.words);
     texts.label = label_of(columns_of(input), 60);
-    texts.files = options_.files.for_input(input, number);  // its pointers are of this call
+    texts.files = options_.files.for_input(input, number);
     d_grain_order &order = batch.orders.emplace_back();
     d_grain_order_init(&order, number);
-    order.grain.gargv = texts.argv.data();
-    order.grain.genvv = environment.data();
-    wire::put_demands(options_.demands, order.grain);
-    order.grain.directory = plan_.directory.c_str();
-    texts.files.put_into(order.grain);
-    order.grain.label = texts.label.c_str();
+    texts.put_into(order.grain, environment, options_.demands, plan_.directory);
 }
 
 void MapWork::wait_for_room() {
@@ -213,7 +199,7 @@ void MapWork::take(const d_result &result) {
     taken.there = taken.ran = some_result_ = true;
     taken.failed = result.termsig != 0 || result.retcode != 0;
     if (options_.joblog != nullptr)
-        job_lines_.push_back({grain, result.outlen, result.retcode, result.termsig, words_for(grain)});
+        job_lines_.push_back({grain, result.outlen, result.retcode, result.termsig, plan_.words(grain)});
     cpu_s_ += static_cast<double>(result.rusage.ru_utime.tv_sec + result.rusage.ru_stime.tv_sec) +
               static_cast<double>(result.rusage.ru_utime.tv_usec + result.rusage.ru_stime.tv_usec) / 1e6;
     taken.out_length = result.outlen;

@@ -22,7 +22,6 @@ namespace dcs::commands {
 struct MapOptions {
     wire::Demands demands;
     std::vector<std::string> environment;
-    std::string search_path;
     FileWords files;
     bool brings = false;  // --bring: the program is one of this host
     Format format = Format::table;
@@ -87,7 +86,6 @@ private:
     void print_to_files(std::int32_t grain);
     void bring_files(std::int32_t grain);
     bool wait_for_submissions(std::int64_t seen);
-    std::vector<std::string> words_for(std::int32_t grain) const;
     void fail_without_result(std::int32_t grain, int code, const std::string &why);
     void take_missing();            // inputs whose program is not there
     void finish_without_results();  // killed grains never report

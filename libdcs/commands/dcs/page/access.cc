@@ -20,6 +20,7 @@
 #include "base/fd.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "commands/dcs/frame/table.h"
 #include "pki/authority.h"
 #include "pki/openssl_types.h"
 
@@ -54,17 +55,7 @@ std::string names_of_this_host(const std::string &address) {
         }
     }
     if (address != "0.0.0.0" && address != "::") add("IP:", address);
-    std::string text;
-    for (const std::string &each : names) text += (text.empty() ? "" : ",") + each;
-    return text;
-}
-
-bool add_extension(X509 *x, int which, const std::string &value) {
-    X509V3_CTX context;
-    X509V3_set_ctx(&context, x, x, nullptr, nullptr, 0);
-    const std::unique_ptr<X509_EXTENSION, pki::Release<X509_EXTENSION_free>> extension(
-        X509V3_EXT_conf_nid(nullptr, &context, which, value.c_str()));
-    return extension && X509_add_ext(x, extension.get(), -1) == 1;
+    return joined(names, ",");
 }
 
 // Signed by itself: its readers get it as a file, or accept it once.
@@ -74,18 +65,19 @@ std::string new_certificate(const std::string &key, const std::string &names) {
     const std::time_t now = std::time(nullptr);
     std::uint64_t serial = 0;
     X509_NAME *name = X509_get_subject_name(x.get());
-    const bool good =
-        pair && RAND_bytes(reinterpret_cast<unsigned char *>(&serial), sizeof serial) == 1 &&
-        X509_set_version(x.get(), 2) == 1 && ASN1_INTEGER_set_uint64(X509_get_serialNumber(x.get()), serial | 1) == 1 &&
-        ASN1_TIME_set(X509_getm_notBefore(x.get()), now - pki::backdated_s) != nullptr &&
-        ASN1_TIME_set(X509_getm_notAfter(x.get()), now + life_s) != nullptr &&
-        X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char *>("dcs page"), -1,
-                                   -1, 0) == 1 &&
-        X509_set_issuer_name(x.get(), name) == 1 && X509_set_pubkey(x.get(), pair.get()) == 1 &&
-        add_extension(x.get(), NID_basic_constraints, "critical,CA:FALSE") &&
-        add_extension(x.get(), NID_key_usage, "critical,digitalSignature") &&
-        add_extension(x.get(), NID_ext_key_usage, "serverAuth") &&
-        add_extension(x.get(), NID_subject_alt_name, names) && X509_sign(x.get(), pair.get(), EVP_sha256()) > 0;
+    const bool good = pair && RAND_bytes(reinterpret_cast<unsigned char *>(&serial), sizeof serial) == 1 &&
+                      X509_set_version(x.get(), 2) == 1 &&
+                      ASN1_INTEGER_set_uint64(X509_get_serialNumber(x.get()), serial | 1) == 1 &&
+                      ASN1_TIME_set(X509_getm_notBefore(x.get()), now - pki::backdated_s) != nullptr &&
+                      ASN1_TIME_set(X509_getm_notAfter(x.get()), now + life_s) != nullptr &&
+                      X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC,
+                                                 reinterpret_cast<const unsigned char *>("dcs page"), -1, -1, 0) == 1 &&
+                      X509_set_issuer_name(x.get(), name) == 1 && X509_set_pubkey(x.get(), pair.get()) == 1 &&
+                      pki::add_extension(x.get(), x.get(), NID_basic_constraints, "critical,CA:FALSE") &&
+                      pki::add_extension(x.get(), x.get(), NID_key_usage, "critical,digitalSignature") &&
+                      pki::add_extension(x.get(), x.get(), NID_ext_key_usage, "serverAuth") &&
+                      pki::add_extension(x.get(), x.get(), NID_subject_alt_name, names) &&
+                      X509_sign(x.get(), pair.get(), EVP_sha256()) > 0;
     DCS_REQUIRE(good, "libcrypto issues a certificate");
     return pki::certificate_to_pem(pki::to_der(x.get(), i2d_X509));
 }

@@ -8,8 +8,6 @@
 namespace dcs::commands::page {
 namespace {
 
-Answer of_asset(const Asset &asset) { return {200, asset.type, text_of(std::string(asset.text))}; }
-
 Answer metrics(const AskedFor &asked, const Published &p) {
     const bool open = asked.accept.find("application/openmetrics-text") != std::string::npos;
     return {200,
@@ -49,7 +47,7 @@ Answer answer_to(const AskedFor &asked, const Published *p, bool own, bool metri
     if (!own && !(metrics_for_all && path == "/metrics"))
         return refusal(403, "this page belongs to another user of this host: start your own with dcs page");
     for (const Asset &asset : assets())
-        if (path == asset.path) return of_asset(asset);
+        if (path == asset.path) return {200, asset.type, text_of(std::string(asset.text))};
     if (!target) return refusal(404, "there is no such page");
     if (p == nullptr) return refusal(503, "the scheduler has not answered yet: try again");
     if (path == "/") return {200, html_type, p->first_page};

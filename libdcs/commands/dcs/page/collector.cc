@@ -12,8 +12,7 @@
 namespace dcs::commands::page {
 namespace {
 
-constexpr double idle_interval_s = 10, longest_interval_s = 60;
-constexpr double share_of_time = 0.05;  // that a look may take of the time until the next one
+constexpr double idle_interval_s = 10;
 constexpr std::int64_t kept_s = 2;
 constexpr std::size_t most_kept_bytes = 1 << 20;
 
@@ -66,7 +65,7 @@ void Collector::set_watchers(std::size_t n) {
 
 Duration Collector::pause_after(double took_s) const {
     const double wanted = watchers_ > 0 ? interval_s_ : std::max(interval_s_, idle_interval_s);
-    return seconds_of(std::min(longest_interval_s, std::max(wanted, took_s / share_of_time)));
+    return seconds_of(pause_after_look_s(took_s, wanted));
 }
 
 void Collector::look() {

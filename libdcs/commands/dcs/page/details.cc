@@ -125,15 +125,11 @@ const Session *session_in(const Snapshot &s, const std::string &user, std::int32
     return it == s.sessions.end() ? nullptr : &*it;
 }
 
-bool can_be_drawn(const wire::SessionRow &row) {
-    return std::int64_t{row.ready} + row.running + row.finished + row.killed <= grains_drawn;
-}
-
 // Of a session with few grains: its time line, or its dataflow, from the whole of its log.
 Detail picture_page(const std::string &kind, const std::string &user, std::int32_t number, const Snapshot &s) {
     const std::string name = user + "/" + std::to_string(number);
     const Session *row = session_in(s, user, number);
-    if (row == nullptr || !can_be_drawn(*row)) return not_found("there is no picture of session " + name);
+    if (row == nullptr || row->grains() > grains_drawn) return not_found("there is no picture of session " + name);
     Session session{{.user = user, .session = number}};
     const auto history = history_of(session);
     if (!history) return failed("session " + name, history.status());
@@ -195,7 +191,7 @@ Detail session_page(const Target &target, std::int32_t number, const Snapshot &s
     body += "<p><code>dcs trace " + words(name) + " --svg FILE</code> draws all of it, <code>dcs session export " +
             words(name) + " --html FILE</code> writes a report.</p>\n";
     body = section("Session " + name, body);
-    return page_of("DCS session " + name, can_be_drawn(*it) ? body + pictures_part(*it) : body);
+    return page_of("DCS session " + name, it->grains() > grains_drawn ? body : body + pictures_part(*it));
 }
 
 Detail grain_page(const Target &target, std::int32_t session, std::int32_t grain) {

@@ -1,6 +1,5 @@
 #include "html.h"
 
-#include <cstdio>
 #include <ctime>
 
 #include "base/text.h"
@@ -22,26 +21,16 @@ std::string path_word(const std::string &name) { return percent_encoded(name, "-
 std::string words(std::string_view text) { return escaped_markup(printable(text)); }
 
 std::string number(double value) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.1f", value);
-    std::string r = text;
-    return r.size() > 2 && r.compare(r.size() - 2, 2, ".0") == 0 ? r.substr(0, r.size() - 2) : r;
+    const std::string text = formatted("%.1f", value);
+    return text.ends_with(".0") ? text.substr(0, text.size() - 2) : text;
 }
 
-std::string count(std::int64_t n) {
-    std::string text = std::to_string(n);
-    for (std::size_t at = text.size(); at > 3 && text[at - 4] != '-';) text.insert(at -= 3, " ");
-    return text;
-}
+std::string count(std::int64_t n) { return grouped_text(n, ' '); }
 
 std::string clock_time(std::int64_t at_ms) {
-    const std::time_t at = static_cast<std::time_t>(at_ms / 1000), now = std::time(nullptr);
-    std::tm parts = {}, today = {};
-    char text[40] = "";
-    if (::localtime_r(&at, &parts) == nullptr || ::localtime_r(&now, &today) == nullptr) return "";
-    const bool same_day = parts.tm_yday == today.tm_yday && parts.tm_year == today.tm_year;
-    std::strftime(text, sizeof text, same_day ? "%H:%M:%S" : "%Y-%m-%d %H:%M:%S", &parts);
-    return text;
+    const std::time_t at = static_cast<std::time_t>(at_ms / 1000);
+    const bool today = moment_text("%F", at) == moment_text("%F", std::time(nullptr));
+    return moment_text(today ? "%H:%M:%S" : "%Y-%m-%d %H:%M:%S", at);
 }
 
 std::string host_link(const std::string &name) { return link("/host/" + path_word(name), name); }

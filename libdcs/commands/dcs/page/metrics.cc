@@ -1,9 +1,9 @@
 #include "metrics.h"
 
-#include <cstdio>
 #include <map>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "commands/dcs/frame/table.h"
 #include "panels.h"
 #include "process/table.h"
@@ -13,11 +13,7 @@ namespace {
 
 using Labels = std::vector<std::pair<const char *, std::string>>;
 
-std::string value_text(double value) {
-    char text[40];
-    std::snprintf(text, sizeof text, "%.15g", value);
-    return text;
-}
+std::string value_text(double value) { return formatted("%.15g", value); }
 
 std::string label_text(const Labels &labels) {
     std::string r;

@@ -14,7 +14,6 @@
 #include "base/fd.h"
 #include "base/files.h"
 #include "base/text.h"
-#include "client/call.h"
 #include "client/remote.h"
 #include "collector.h"
 #include "commands/dcs/frame/call.h"

@@ -1,7 +1,6 @@
 #include "panels.h"
 
 #include <algorithm>
-#include <ctime>
 #include <map>
 
 #include "commands/dcs/frame/table.h"
@@ -40,8 +39,6 @@ std::string copy_fact(const Snapshot &s) {
     return fact("Copy of the store", words(copy_state_text(*s.copy)) + lag, s.copy->state == "current" ? "" : "warn");
 }
 
-std::int64_t total(const wire::SessionRow &s) { return std::int64_t{s.ready} + s.running + s.finished + s.killed; }
-
 std::string remaining(const wire::SessionRow &s, const Journal &journal) {
     const std::int64_t left = std::int64_t{s.ready} + s.running;
     if (s.state != "active" || left == 0) return "";
@@ -56,7 +53,6 @@ std::string session_key(std::int32_t session) {
 }
 
 std::string session_row(const Session &s, const Journal &journal) {
-    const std::int64_t all = total(s);
     const std::int64_t good = s.finished - s.failed;
     const std::string says = count(s.ready) + " ready, " + count(s.running) + " running, " + count(s.finished) +
                              " finished, of these " + count(s.failed) + " failed, " + count(s.killed) + " killed";
@@ -68,7 +64,7 @@ std::string session_row(const Session &s, const Journal &journal) {
         {session_key(s.session) + session_link(s.user, s.session),
          state + (s.nice > 0 ? ", nice " + std::to_string(s.nice) : ""),
          bar({{good, "done"}, {s.failed, "failed"}, {s.running, "runs"}, {s.ready, "waits"}, {s.killed, "gone"}}, says),
-         count(s.finished) + " of " + count(all), count(s.running), count(s.state == "active" ? s.ready : 0),
+         count(s.finished) + " of " + count(s.grains()), count(s.running), count(s.state == "active" ? s.ready : 0),
          count(s.failed), remaining(s, journal), s.saved_cpu_s > 0 ? seconds_text(s.saved_cpu_s) : "",
          "<span class=\"what\">" + words(what) + "</span>"});
 }

@@ -13,6 +13,8 @@ namespace dcs::commands::page {
 namespace {
 
 constexpr int backup_patience_s = 2;
+constexpr double longest_interval_s = 60;
+constexpr double share_of_time = 0.05;  // that a look may take of the time until the next one
 
 bool goes_before(const Session &a, const Session &b) {
     if (a.is_active() != b.is_active()) return a.is_active();
@@ -74,6 +76,10 @@ Snapshot take_snapshot(const std::string &directory, Snapshot s) {
     for (wire::SessionRow &row : sessions.sessions) s.sessions.push_back({std::move(row)});
     std::sort(s.sessions.begin(), s.sessions.end(), goes_before);
     return s;
+}
+
+double pause_after_look_s(double took_s, double interval_s) {
+    return std::min(longest_interval_s, std::max(interval_s, took_s / share_of_time));
 }
 
 std::int32_t busy_slots(const wire::HostRow &row) { return std::min(row.running, row.slots); }

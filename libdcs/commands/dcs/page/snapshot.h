@@ -32,6 +32,9 @@ struct Snapshot {
 // `directory`: of the pool, empty if it is on another host. What cannot be had is as it was `before`.
 Snapshot take_snapshot(const std::string &directory, Snapshot before);
 
+// Until the next one: the interval that is wanted, but longer after one that took long.
+double pause_after_look_s(double took_s, double interval_s);
+
 // A host can have more grains than slots: one waits there, or its slots became fewer.
 std::int32_t busy_slots(const wire::HostRow &row);
 

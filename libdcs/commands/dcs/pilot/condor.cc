@@ -82,10 +82,7 @@ std::string description(const JobOrder &order) {
 
 class Condor : public Engine {
 public:
-    Status usable() override {
-        const auto said = condor_says("condor_submit", {"-version"});
-        return said ? Status::ok() : said.status();
-    }
+    Status usable() override { return condor_says("condor_submit", {"-version"}).status(); }
 
     // Jobs at another place are not seen by condor_q.
     std::string own_option_in(const std::vector<std::string> &options) const override {
@@ -116,10 +113,7 @@ public:
     // HTCondor sends SIGTERM to what the job began with, and kills the rest only after a time of the machine's.
     Status ask_to_end(const EngineJob &job) override { return cancel(job); }
 
-    Status cancel(const EngineJob &job) override {
-        const auto said = condor_says("condor_rm", {job.id});
-        return said ? Status::ok() : said.status();
-    }
+    Status cancel(const EngineJob &job) override { return condor_says("condor_rm", {job.id}).status(); }
 };
 
 }  // namespace

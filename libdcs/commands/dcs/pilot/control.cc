@@ -20,8 +20,6 @@ std::string whole(double seconds) { return std::to_string(static_cast<long>(seco
 // What a job executes. /bin/sh goes at once: the engine's signals reach `dcs pilot serve`.
 std::string script_of(const PilotPlace &place, const std::string &host, const std::string &scheduler,
                       const PilotOrder &order, const std::vector<std::string> &users) {
-    std::string logins;
-    for (const std::string &user : users) logins += (logins.empty() ? "" : ",") + user;
     std::vector<std::string> line = {own_folder() + "/dcs", "pilot", "serve", host};
     const std::pair<const char *, std::string> options[] = {{"--scheduler", scheduler},
                                                             {"--pki", place.path(host) + "/pki"},
@@ -29,7 +27,7 @@ std::string script_of(const PilotPlace &place, const std::string &host, const st
                                                             {"--margin", whole(order.margin_s)},
                                                             {"--idle", whole(order.idle_s)},
                                                             {"--run-as", order.run_as},
-                                                            {"--users", users.empty() ? "all" : logins}};
+                                                            {"--users", users.empty() ? "all" : joined(users, ",")}};
     for (const auto &[option, value] : options) line.insert(line.end(), {option, value});
     return "#!/bin/sh\nexec " + shell_line(line) + " >>" + shell_word(place.path(host) + "/log") + " 2>&1\n";
 }
@@ -86,11 +84,7 @@ SeenPilots see_pilots(Engine *engine, const PilotPlace &place) {
 }
 
 void PilotControl::tell(const std::string &text) const {
-    const std::time_t now = std::time(nullptr);
-    char at[16] = "";
-    std::tm parts = {};
-    if (::localtime_r(&now, &parts) != nullptr) (void)std::strftime(at, sizeof at, "%H:%M:%S", &parts);
-    std::printf("%s %s\n", at, printable(text).c_str());
+    std::printf("%s %s\n", moment_text("%H:%M:%S", std::time(nullptr)).c_str(), printable(text).c_str());
     (void)std::fflush(stdout);
 }
 
@@ -125,8 +119,7 @@ Status PilotControl::submit(const Pilot &pilot) {
     order.margin_s = order_.margin_s;
     order.cores = std::max(1, pilot.row.cores > 0 ? pilot.row.cores : pilot.row.slots);
     order.options = order_.options;
-    if (Status s = write_file(order.script, script_of(place_, host, joined->scheduler, order_, pilot.row.users)); !s)
-        return s;
+    if (Status s = write_file(order.script, script_of(place_, host, *joined, order_, pilot.row.users)); !s) return s;
     const auto id = engine_.submit(order);
     if (!id) return id.status();
     tell(host + ": submitted job " + *id);

@@ -10,6 +10,7 @@
 #include "base/option_table.h"
 #include "client/pool_path.h"
 #include "commands/dcs/frame/pool_directory.h"
+#include "commands/dcs/frame/start_hint.h"
 #include "commands/dcs/pool/start_daemon.h"
 #include "commands/dcs/query/scheduler.h"
 
@@ -36,17 +37,6 @@ bool has_certificate(const std::string &directory) {
     struct stat st = {};
     return ::stat((directory + "/pki/certificate.pem").c_str(), &st) == 0 &&
            std::time(nullptr) - st.st_mtime < joins_again_s;
-}
-
-// "DCS_SCHEDULER=..." of the file that `dcs host join` writes.
-std::string scheduler_in(const std::string &directory) {
-    const auto text = read_file(directory + "/service", 4096);
-    for (std::string_view rest = text ? *text : std::string_view(); !rest.empty();) {
-        const std::string_view line = take_line(rest);
-        const std::string_view key = "DCS_SCHEDULER=";
-        if (line.starts_with(key)) return std::string(line.substr(key.size()));
-    }
-    return "";
 }
 
 }  // namespace
@@ -105,11 +95,11 @@ PilotHosts pilot_hosts() {
     return found;
 }
 
-Result<JoinedPilot> join_pilot(const PilotPlace &place, const std::string &host) {
+Result<std::string> join_pilot(const PilotPlace &place, const std::string &host) {
     const std::string directory = place.path(host);
     if (Status made = make_directories(directory); !made) return made;
     if (has_certificate(directory))
-        if (const std::string known = scheduler_in(directory); !known.empty()) return JoinedPilot{known};
+        if (std::string known = scheduler_in(directory + "/service"); !known.empty()) return known;
     const auto code = ask_any<wire::TokenCreated>(wire::CreateToken{host, static_cast<std::int64_t>(code_lasts_s), 0});
     if (!code) return fail(code.status().code, "a code for " + host + ": " + code.status().text);
     const auto ran = run_program(own_folder() + "/dcs",
@@ -118,7 +108,7 @@ Result<JoinedPilot> join_pilot(const PilotPlace &place, const std::string &host)
                                  hex_of(code->token) + "\n");
     if (!ran) return ran.status();
     if (ran->exit_code != 0) return fail(Code::refused, host + " has not joined: " + ran->errors);
-    return JoinedPilot{code->address};
+    return code->address;
 }
 
 }  // namespace dcs::commands

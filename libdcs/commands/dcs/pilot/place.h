@@ -45,10 +45,7 @@ bool is_pilot_name(std::string_view name);
 // Whether the job of this environment is asked to end by a file beside `pki`.
 bool job_is_asked_to_end(const std::string &pki);
 
-// Key and certificate of that host, by a one-time code, unless they are there.
-struct JoinedPilot {
-    std::string scheduler;  // its addresses, as the host joined
-};
-Result<JoinedPilot> join_pilot(const PilotPlace &place, const std::string &host);
+// Key and certificate of that host, by a one-time code, unless they are there. The scheduler's addresses, as it joined.
+Result<std::string> join_pilot(const PilotPlace &place, const std::string &host);
 
 }  // namespace dcs::commands

@@ -17,11 +17,6 @@ Result<std::string> slurm_says(const std::string &program, const std::vector<std
     return engine_says("Slurm", program, arguments);
 }
 
-Status told(const std::vector<std::string> &arguments) {
-    const auto said = slurm_says("scancel", arguments);
-    return said ? Status::ok() : said.status();
-}
-
 EngineJob job_of_line(std::string_view line) {
     std::string fields[7];
     for (int i = 0; i < 7; ++i) {
@@ -84,8 +79,10 @@ public:
     }
 
     // To what the job began with, and to no other process of it.
-    Status ask_to_end(const EngineJob &job) override { return told({"--batch", "--signal=TERM", job.id}); }
-    Status cancel(const EngineJob &job) override { return told({job.id}); }
+    Status ask_to_end(const EngineJob &job) override {
+        return slurm_says("scancel", {"--batch", "--signal=TERM", job.id}).status();
+    }
+    Status cancel(const EngineJob &job) override { return slurm_says("scancel", {job.id}).status(); }
 };
 
 }  // namespace

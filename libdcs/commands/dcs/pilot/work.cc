@@ -6,7 +6,6 @@
 #include <ctime>
 #include <unistd.h>
 
-#include "base/text.h"
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/ending_signals.h"
 #include "commands/dcs/frame/pool_directory.h"
@@ -95,10 +94,6 @@ int work_for_pilots(const Call &call, Engine &engine, const PilotPlace &place, c
         return exits::ok;
     }
 }
-
-int pilot_slurm(const Call &call) { return pilot_work(call, *engine_kind("slurm")); }
-int pilot_pbs(const Call &call) { return pilot_work(call, *engine_kind("pbs")); }
-int pilot_condor(const Call &call) { return pilot_work(call, *engine_kind("condor")); }
 
 constexpr double usual_patience_s = 180;
 constexpr long look_again_ms = 1000;
@@ -233,7 +228,7 @@ Examples:
     .notes = R"(Without grains it submits nothing, and cancels jobs that wait. After jobs that ran no grain, or that
 Slurm refused, it pauses. See PILOTS.md.
 )",
-    .run = pilot_slurm,
+    .run = [](const Call &call) { return pilot_work(call, *engine_kind("slurm")); },
     .formats = false};
 
 extern const Verb pilot_pbs_verb = {
@@ -251,7 +246,7 @@ Examples:
     .options = pilot_options(),
     .notes = R"(Without grains it submits nothing, and cancels jobs that wait. See PILOTS.md.
 )",
-    .run = pilot_pbs,
+    .run = [](const Call &call) { return pilot_work(call, *engine_kind("pbs")); },
     .formats = false};
 
 extern const Verb pilot_condor_verb = {
@@ -269,7 +264,7 @@ Examples:
     .options = pilot_options(),
     .notes = R"(Without grains it submits nothing, and removes jobs that wait. See PILOTS.md.
 )",
-    .run = pilot_condor,
+    .run = [](const Call &call) { return pilot_work(call, *engine_kind("condor")); },
     .formats = false};
 
 extern const Verb pilot_ls_verb = {

@@ -98,7 +98,7 @@ ChosenGrains choose_grains(const std::vector<std::string> &selectors, bool bare_
 }
 
 void print_grain_names(const ChosenGrains &chosen) {
-    for (std::size_t i = 0; i < chosen.grains.count(); ++i) std::printf("%s\n", chosen.name(i).c_str());
+    for (std::size_t i = 0; i < chosen.grains.rows.size(); ++i) std::printf("%s\n", chosen.name(i).c_str());
 }
 
 // What the answer has of the grains that follow is kept for their turn.
@@ -145,6 +145,14 @@ std::string DetailedRows::item_at(std::size_t i, std::size_t columns) {
 }
 
 bool is_failed(const wire::GrainRow &row) { return row.state == "finished" && (row.exit_code != 0 || row.signal != 0); }
+
+bool is_over(const wire::GrainRow &row) { return row.state == "finished" || row.state == "killed"; }
+
+std::optional<wire::GrainRow> grain_now(const std::string &user, int session, int grain) {
+    Info info;
+    const bool known = info.ask(wire::QueryType::grain, user, session, grain) && info.grains.size() == 1;
+    return known ? std::optional(std::move(info.grains[0])) : std::nullopt;
+}
 
 GrainsAnswer grains_of(const Session &session, const std::vector<GrainRange> &ranges, const std::string &state) {
     GrainsAnswer answer;

@@ -13,11 +13,6 @@ namespace dcs::commands {
 struct GrainsAnswer {
     std::vector<wire::GrainRow> rows;  // ascending
     std::optional<Failure> failure;
-
-    std::size_t count() const { return rows.size(); }
-    template <class Do> void each(Do action) const {
-        for (const wire::GrainRow &row : rows) action(row);
-    }
 };
 
 // state: "" all, ready, running, finished, killed, or failed (finished badly). ranges as in a
@@ -67,5 +62,8 @@ private:
 };
 
 bool is_failed(const wire::GrainRow &row);
+bool is_over(const wire::GrainRow &row);  // finished or killed
+// As the scheduler has it now, with all that is known of it; nothing also if it does not say.
+std::optional<wire::GrainRow> grain_now(const std::string &user, int session, int grain);
 
 }  // namespace dcs::commands

@@ -179,10 +179,16 @@ std::string resources_text(const wire::HostRow &row) {
     return text;
 }
 
+bool has_figures(const wire::HostRow &row) { return row.last_call_in_s >= 0 && row.free_memory_kb >= 0; }
+
+std::string load_of(const wire::HostRow &row) { return has_figures(row) ? formatted("%.2f", row.load) : "-"; }
+
+std::string free_memory_of(const wire::HostRow &row) {
+    return has_figures(row) ? bytes_text(static_cast<std::uint64_t>(row.free_memory_kb) << 10) : "-";
+}
+
 std::string host_facts(const wire::HostRow &row) {
-    const bool known = row.last_call_in_s >= 0, figures = known && row.free_memory_kb >= 0;
-    char load[32];
-    std::snprintf(load, sizeof load, "%.2f", row.load);
+    const bool known = row.last_call_in_s >= 0;
     Facts facts;
     facts.add("host", shown(row.name));
     const bool said = row.connected || shown(row.state) == "active";
@@ -204,9 +210,8 @@ std::string host_facts(const wire::HostRow &row) {
     facts.add("dead", "after " + seconds_text(row.limit_s) + ", or " + seconds_text(row.extended_s) +
                           " while a probe is answered");
     facts.add_if(row.expires_s > 0, "certificate", "ends " + time_text(static_cast<double>(row.expires_s)));
-    facts.add("load", figures ? load : "-");
-    facts.add("memory", (figures ? bytes_text(static_cast<std::uint64_t>(row.free_memory_kb) << 10) : "-") +
-                            " free; grains demand " + megabytes(row.memory_used_mb) +
+    facts.add("load", load_of(row));
+    facts.add("memory", free_memory_of(row) + " free; grains demand " + megabytes(row.memory_used_mb) +
                             (row.memory_mb > 0 ? " of " + megabytes(row.memory_mb) : ""));
     facts.add("cores", "grains demand " + std::to_string(row.cores_used) +
                            (row.cores > 0 ? " of " + std::to_string(row.cores) : ""));

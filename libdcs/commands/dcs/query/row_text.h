@@ -16,6 +16,9 @@ std::string checkpoint_age_text(const wire::GrainRow &row);  // "12 s ago", "non
 std::string state_text(const wire::HostRow &row);
 std::string or_dash(const std::string &text);  // printable; "-" if it is empty
 std::string host_facts(const wire::HostRow &row);
+// "0.25" and "1.5 G"; "-" of a host that has not told.
+std::string load_of(const wire::HostRow &row);
+std::string free_memory_of(const wire::HostRow &row);
 std::string resources_text(const wire::HostRow &row);  // "gpu 1/4, scratch_gb 0/200": in use, and offered
 // The summary, then a line for each reason, its hint below.
 std::string explanation_text(const std::string &name, const wire::Explanation &why);

@@ -48,6 +48,7 @@ struct Session : wire::SessionRow {
     int declared() const;            // grains of the file of its `dcs submit`; 0: it has another control program
     int not_submitted() const;       // by `dcs submit`, of the grains of its file; other control programs do not tell
     std::string submit_log() const;  // of its `dcs submit` in the background; empty: there is none here
+    std::int64_t grains() const { return std::int64_t{ready} + running + finished + killed; }
     bool over_before(double when) const;  // nothing has happened in it since, nor will
     bool terminated() const { return state == "terminated"; }
     int did_not_finish() const { return terminated() ? ready + running + not_submitted() : 0; }

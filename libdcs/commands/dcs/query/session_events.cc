@@ -7,7 +7,6 @@
 #include "base/limits.h"
 #include "commands/dcs/frame/table.h"
 #include "base/json.h"
-#include "base/text.h"
 
 namespace dcs::commands {
 namespace {
@@ -30,27 +29,12 @@ Result<wire::Piece> piece_of_log(const std::string &user, std::int32_t session, 
     return piece;
 }
 
-Result<bool> EventSource::read_piece(std::string &log) {
-    const auto piece = piece_of_log(user_, number_, offset_);
-    if (!piece) return piece.status();
-    offset_ += piece->bytes.size();
-    log += piece->bytes;
-    return !piece->bytes.empty();
-}
-
-Status EventSource::read_raw(std::string &log) {
-    for (;;) {
-        const auto more = read_piece(log);
-        if (!more) return more.status();
-        if (!*more) return Status::ok();
-    }
-}
-
 Status EventSource::read(const wire::EventSink &each) {
     for (;;) {
-        const auto more = read_piece(rest_);
-        if (!more) return more.status();
-        if (!*more) return Status::ok();
+        const auto piece = piece_of_log(user_, number_, offset_);
+        if (!piece || piece->bytes.empty()) return piece.status();
+        offset_ += piece->bytes.size();
+        rest_ += piece->bytes;
         std::string_view left = rest_;
         const Status s = wire::take_events(left, each);
         rest_.erase(0, rest_.size() - left.size());
@@ -117,12 +101,9 @@ std::string sentence_of(const wire::Event &e) {
 }
 
 std::string local_time(std::int64_t at_ms) {
-    const std::time_t seconds = static_cast<std::time_t>(at_ms / 1000);
-    std::tm parts = {};
-    char day[32] = "", text[64];
-    if (::localtime_r(&seconds, &parts) != nullptr) std::strftime(day, sizeof day, "%Y-%m-%d %H:%M:%S", &parts);
-    std::snprintf(text, sizeof text, "%s.%03d", day, static_cast<int>(at_ms % 1000));
-    return text;
+    char fraction[16];
+    std::snprintf(fraction, sizeof fraction, ".%03d", static_cast<int>(at_ms % 1000));
+    return moment_text("%Y-%m-%d %H:%M:%S", static_cast<std::time_t>(at_ms / 1000)) + fraction;
 }
 
 GrainTimes times_of(const wire::GrainHistory &grain, std::int64_t now_ms) {

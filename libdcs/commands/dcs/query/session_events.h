@@ -21,12 +21,8 @@ public:
     Status read(std::vector<wire::Event> &events);
     // The same, each as it comes: a log has more events than there may be memory for.
     Status read(const wire::EventSink &each);
-    // The log as it is, in frames.
-    Status read_raw(std::string &log);
 
 private:
-    Result<bool> read_piece(std::string &log);  // false: there is no more
-
     std::string user_;
     std::int32_t number_;
     std::uint64_t offset_ = 0;

@@ -16,12 +16,6 @@ constexpr std::int64_t other_s = 10, again_s = 600;
 constexpr auto tick = std::chrono::milliseconds(500);
 constexpr auto first_question = std::chrono::seconds(2), longest_pause = std::chrono::seconds(30);
 
-std::string with_commas(std::int64_t n) {
-    std::string text = std::to_string(n);
-    for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
-    return text;
-}
-
 // So many grains before this one, then fewer: that is no other reason.
 std::string without_numbers(std::string text) {
     std::erase_if(text, [](char c) { return (c >= '0' && c <= '9') || c == ','; });
@@ -44,7 +38,7 @@ std::string who_goes_first(const wire::WhyRow &older, const std::vector<Session>
                 if (first.empty()) first = session.name(), own = session.own();
             }
     if (first.empty()) return "older sessions go first";
-    const std::string with = " with " + with_commas(grains) + (grains == 1 ? " grain" : " grains");
+    const std::string with = " with " + grouped_text(grains, ',') + (grains == 1 ? " grain" : " grains");
     if (older.names.size() == 1)
         return "session " + first + with + " goes first" +
                (own ? " (`dcs session set " + first + " --nice 10` lets others go before it)" : "");

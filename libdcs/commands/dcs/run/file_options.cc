@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <sys/stat.h>
@@ -51,19 +52,16 @@ std::optional<Failure> take_file_words(const Arguments &arguments, FileWords &wo
     return std::nullopt;
 }
 
-OptionRow image_option(const char *group) {
-    return {"image",
-            0,
-            "FILE",
-            any_text,
-            "CMD runs in a container of this image: an archive of docker or OCI, or of a root file system",
-            group};
+OptionRow image_option() {
+    return {"image", 0, "FILE", any_text,
+            "CMD runs in a container of this image: an archive of docker or OCI, or of a root file system"};
 }
 
 Result<std::string> program_of(const FileWords &words, bool brought, const std::string &name,
-                               const std::string &search_path, const std::string &directory) {
-    if (words.image.empty() || brought) return find_program(name, search_path, directory);
-    return name;
+                               const std::string &directory) {
+    const char *path = std::getenv("PATH");
+    if (!words.image.empty() && !brought) return name;
+    return find_program(name, path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path, directory);
 }
 
 bool FileWords::by_input(bool columns) const {
@@ -138,6 +136,17 @@ void FileWords::put_into(d_grain &grain) {
     if (any() || in_room) grain.directory = nullptr;
 }
 
+void GrainTexts::put_into(d_grain &grain, const std::vector<char *> &environment, const wire::Demands &demands,
+                          const std::string &directory) {
+    argv_ = pointers_to(words);
+    grain.gargv = argv_.data();
+    grain.genvv = environment.data();
+    wire::put_demands(demands, grain);
+    grain.directory = directory.c_str();
+    files.put_into(grain);
+    grain.label = label.c_str();
+}
+
 namespace {
 
 Failure unwritten(const std::string &path, const Status &why) {
@@ -158,15 +167,6 @@ std::optional<Failure> write_whole(const std::string &path,
     if (!failure && std::rename(temporary.c_str(), path.c_str()) != 0) failure = unwritten(path, errno);
     if (failure) std::remove(temporary.c_str());
     return failure;
-}
-
-std::optional<Failure> copy_all(std::FILE *from, std::FILE *to, const std::string &path) {
-    char buffer[65536];
-    std::size_t n = 0;
-    bool good = true;
-    while (good && (n = std::fread(buffer, 1, sizeof buffer, from)) > 0) good = std::fwrite(buffer, 1, n, to) == n;
-    if (good && std::ferror(from) == 0) return std::nullopt;
-    return unwritten(path, errno);
 }
 
 }  // namespace
@@ -192,8 +192,9 @@ std::optional<Failure> write_stream(int session, int grain, const char *stream, 
             failed != NO_ERROR)
             return call_failure(std::string("the stream ") + stream, failed);
     const auto failure = write_whole(path, [&](std::FILE *to) -> std::optional<Failure> {
-        if (from != nullptr) return copy_all(from, to, path);
-        if (std::fwrite(text->data(), 1, text->size(), to) == text->size()) return std::nullopt;
+        const Copied copied = from != nullptr ? copy_stream(from, to) : Copied{};
+        if (!copied.read || !copied.written) return unwritten(path, copied.error);
+        if (from != nullptr || std::fwrite(text->data(), 1, text->size(), to) == text->size()) return std::nullopt;
         return unwritten(path, errno);
     });
     if (from != nullptr) std::fclose(from);

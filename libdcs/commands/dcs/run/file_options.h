@@ -9,6 +9,7 @@
 #include "commands/dcs/frame/arguments.h"
 #include "dcs.h"
 #include "commands/dcs/frame/failure.h"
+#include "wire/demands.h"
 
 namespace dcs::commands {
 
@@ -36,12 +37,24 @@ private:
     std::vector<const char *> names_;
 };
 
-// What the command line says; a usage error otherwise. `per_input`: for_input() follows.
+// What a grain is submitted with and its d_grain points to, until the call is over.
+struct GrainTexts {
+    std::vector<std::string> words;
+    std::string label;
+    FileWords files;
+    void put_into(d_grain &grain, const std::vector<char *> &environment, const wire::Demands &demands,
+                  const std::string &directory);
+
+private:
+    std::vector<char *> argv_;
+};
+
 // --image, for the table of a verb.
-OptionRow image_option(const char *group = "");
+OptionRow image_option();
 // CMD's path, as find_program() does; of a container, in which it is looked up later, the word itself.
 Result<std::string> program_of(const FileWords &words, bool brought, const std::string &name,
-                               const std::string &search_path, const std::string &directory);
+                               const std::string &directory);
+// What the command line says; a usage error otherwise. `per_input`: for_input() follows.
 std::optional<Failure> take_file_words(const Arguments &arguments, FileWords &words, bool per_input = false);
 // Before a grain with these is submitted: its files can be read, and the directories of its outputs can be written to;
 // missing ones are made. `seen`: directories that earlier calls have checked.

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "base/text.h"
 #include "commands/dcs/query/scheduler.h"
 #include "dcs.h"
 #include "pki/digest.h"
@@ -32,9 +33,7 @@ bool close_ended(const std::vector<Session> &sessions) {
 
 std::string random_suffix() {
     const Token token = pki::random_token();
-    char text[16];
-    std::snprintf(text, sizeof text, "%02x%02x%02x%02x", token[0], token[1], token[2], token[3]);
-    return text;
+    return hex_of(std::string(token.begin(), token.begin() + 4));
 }
 
 OpenedSession open_fresh_session(const std::string &ident) {

@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "commands/dcs/frame/table.h"
+
 namespace dcs::commands {
 namespace {
 
@@ -74,11 +76,7 @@ std::vector<std::string> columns_of(const std::string &input) {
     return columns;
 }
 
-std::string shown_input(const std::string &input) {
-    std::string text;
-    for (const std::string &column : columns_of(input)) text += (text.empty() ? "" : " ") + column;
-    return text;
-}
+std::string shown_input(const std::string &input) { return joined(columns_of(input), " "); }
 
 std::vector<std::string> words_of(const std::vector<std::string> &command, const std::string &input,
                                   std::int32_t number, bool append) {

@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <optional>
@@ -13,7 +12,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "commands/dcs/query/scheduler.h"
+#include "commands/dcs/query/grains.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "commands/dcs/frame/call.h"
@@ -39,11 +38,10 @@ constexpr int end_patience_s = 5;
 constexpr int watch_s = 5;
 constexpr int given_up = 125;  // the standard error of such a grain says why, as with 126
 
-struct Command {
-    std::vector<std::string> words, environment;
-    std::string directory, label;
+struct Command : GrainTexts {
+    std::vector<std::string> environment;
+    std::string directory;
     wire::Demands demands;
-    FileWords files;
     bool reads_input = true;
 };
 
@@ -75,10 +73,8 @@ std::optional<Failure> understand(const Call &call, Command &command) {
     command.words = call.arguments.words;
     command.reads_input = !call.arguments.has("no-input");
     command.label = label_of(command.words, 60);
-    const char *path = std::getenv("PATH");
     if (auto failure = take_file_words(call.arguments, command.files)) return failure;
-    const auto program = program_of(command.files, call.arguments.has("bring"), command.words[0],
-                                    path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path, *directory);
+    const auto program = program_of(command.files, call.arguments.has("bring"), command.words[0], *directory);
     if (!program) {
         Failure failure = failure_of("dcs run", program.status());
         if (is_shell_text(command.words[0]))
@@ -101,19 +97,12 @@ std::optional<Failure> understand(const Call &call, Command &command) {
 
 // A reader that closes the pipe is not an error.
 Status copy(FILE *from, FILE *to) {
-    char buffer[65536];
-    std::size_t n = 0;
-    bool good = true;
-    while (good && (n = std::fread(buffer, 1, sizeof buffer, from)) > 0) good = std::fwrite(buffer, 1, n, to) == n;
-    int why = errno;
-    const bool read = std::ferror(from) == 0;
-    if (good && read && std::fflush(to) != 0) {
-        good = false;
-        why = errno;
-    }
+    Copied copied = copy_stream(from, to);
+    if (copied.written && copied.read && std::fflush(to) != 0) copied = {true, false, errno};
     std::fclose(from);
-    if (!read) return fail_errno(Code::io_error, "the output cannot be read", why);
-    return good || why == EPIPE ? Status::ok() : fail_errno(Code::io_error, "the output cannot be written", why);
+    if (!copied.read) return fail_errno(Code::io_error, "the output cannot be read", copied.error);
+    if (copied.written || copied.error == EPIPE) return Status::ok();
+    return fail_errno(Code::io_error, "the output cannot be written", copied.error);
 }
 
 // Ctrl-C and the like end the grain, then this program. A scheduler that is away must not keep it:
@@ -145,18 +134,13 @@ void obey_signals(const sigset_t &signals, const std::atomic<int> &opened, std::
     std::_Exit(128 + number);
 }
 
-std::vector<std::string> starts_that_failed(int session) {
-    Info info;
-    if (!info.ask(wire::QueryType::grain, "", session, grain_number) || info.grains.size() != 1) return {};
-    return failed_starts(info.grains[0]);
-}
-
 // No host can start the program: the hosts' reasons are more useful than the fact. As in a shell, a program that
 // is there and cannot be executed is 126. The session does not stay, so `dcs grain explain` would come too late.
 Failure cannot_run(int session, const std::string &text) {
     Failure failure = call_failure("the grain's result", D_E_CANNOT_RUN);
     failure.exit = exits::not_executable;
-    const std::vector<std::string> lines = starts_that_failed(session);
+    const auto grain = grain_now("", session, grain_number);
+    const std::vector<std::string> lines = grain ? failed_starts(*grain) : std::vector<std::string>();
     const auto why = lines.empty() ? explain("", session, grain_number) : fail(Code::not_found, "");
     failure.hint = why ? advice_of(*why) : "";
     failure.message =
@@ -169,12 +153,10 @@ Failure cannot_run(int session, const std::string &text) {
 void tell_of_returns(int session, const std::atomic<bool> &ending) {
     unsigned told = 0;
     for (;;) {
-        const timespec pause = {watch_s, 0};
-        ::nanosleep(&pause, nullptr);
-        Info info;
+        pause_ms(watch_s * 1000);
         if (ending.load()) return;
-        if (!info.ask(wire::QueryType::grain, "", session, grain_number) || info.grains.size() != 1) continue;
-        for (const wire::MoveRow &move : info.grains[0].moves) {
+        const auto grain = grain_now("", session, grain_number);
+        for (const wire::MoveRow &move : grain ? grain->moves : std::vector<wire::MoveRow>()) {
             if (ending.load()) return;
             if (move.incarnation <= told) continue;
             told = move.incarnation;
@@ -188,10 +170,9 @@ void tell_of_returns(int session, const std::atomic<bool> &ending) {
 
 // Of a limit standard error has a line; of a grain that came back too often the scheduler knows the words.
 void tell_why_ended(int session, const d_result &end) {
-    Info info;
-    const bool known = info.ask(wire::QueryType::grain, "", session, grain_number) && info.grains.size() == 1;
-    if (known && !info.grains[0].moves.empty()) {
-        const wire::MoveRow &last = info.grains[0].moves.back();
+    const auto grain = grain_now("", session, grain_number);
+    if (grain && !grain->moves.empty()) {
+        const wire::MoveRow &last = grain->moves.back();
         const bool gave_up =
             last.reason == "given_up" && end.retcode != given_up && end.retcode != exits::not_executable;
         if (last.reason == "over_limit") return;
@@ -314,16 +295,11 @@ int run(const Call &call) {
     work_patiently();
     if (!detach) std::thread([number = opened.number] { tell_of_returns(number, ending); }).detach();
 
-    const std::vector<char *> argv = pointers_to(command.words), environment = pointers_to(command.environment);
+    const std::vector<char *> environment = pointers_to(command.environment);
     d_grain grain;
     d_grain_init(&grain);
-    grain.gargv = argv.data();
-    grain.genvv = environment.data();
     grain.input_fd = command.reads_input ? input_descriptor() : -1;
-    wire::put_demands(command.demands, grain);
-    grain.directory = command.directory.c_str();
-    command.files.put_into(grain);
-    grain.label = command.label.c_str();
+    command.put_into(grain, environment, command.demands, command.directory);
     const int error = d_pool_gexec_grain(&this_pool(), opened.number, grain_number, &grain);
     if (error != NO_ERROR) {
         const Failure failure = call_failure("the grain was not submitted", error);

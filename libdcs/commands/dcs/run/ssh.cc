@@ -1,12 +1,12 @@
 // dcs ssh: dcs run in the words of ssh, for programs that start commands over a transport, such as GNU parallel.
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/pool_directory.h"
+#include "commands/dcs/frame/table.h"
 #include "commands/dcs/query/scheduler.h"
 #include "dcs.h"
 #include "demand_options.h"
@@ -35,9 +35,7 @@ std::optional<Failure> classes_of(const std::string &name, std::string &classes)
     if (host == info.hosts.end())
         return not_found_failure("there is no host and no class of hosts " + name,
                                  "`dcs host ls` lists both; `any` means all hosts");
-    char text[16];
-    std::snprintf(text, sizeof text, "%#x", host->host_class);
-    if (host->host_class != 0) classes = text;
+    if (host->host_class != 0) classes = class_text(host->host_class);
     return std::nullopt;
 }
 
@@ -55,8 +53,7 @@ int ssh(const Call &call) {
     if (words.empty())
         return call.fail(
             usage_failure("dcs ssh: CMD is missing", "there is no shell at a terminal: `dcs ssh HOST CMD`"));
-    std::string text;
-    for (const std::string &word : words) text += (text.empty() ? "" : " ") + word;
+    const std::string text = joined(words, " ");
     if (is_rsync_server(text))
         return call.fail(
             usage_failure("dcs ssh: rsync does not work through a grain, whose input ends before it starts",

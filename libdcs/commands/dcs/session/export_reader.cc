@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/files.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "wire/event_log.h"
@@ -22,26 +23,8 @@ constexpr std::size_t session_bytes = 64 * 1024;
 constexpr std::size_t line_bytes = 6 * (limits::argv_env_bytes + (1u << 20));
 constexpr std::size_t block_bytes = 1u << 20;
 
-class Descriptor {
-public:
-    explicit Descriptor(int fd = -1) : fd_(fd) {}
-    Descriptor(Descriptor &&other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-    Descriptor &operator=(Descriptor &&other) noexcept {
-        std::swap(fd_, other.fd_);
-        return *this;
-    }
-    ~Descriptor() {
-        if (fd_ >= 0) ::close(fd_);
-    }
-    int get() const { return fd_; }
-    int release() { return std::exchange(fd_, -1); }
-
-private:
-    int fd_;
-};
-
 struct OpenFile {
-    Descriptor fd;
+    Fd fd;
     std::uint64_t length = 0;
 };
 
@@ -49,10 +32,9 @@ Status invalid(const std::string &text) { return fail(Code::invalid, text); }
 
 // A plain file of that name in the directory; not a link, a pipe or a device.
 Result<OpenFile> open_plain(int directory, const std::string &name, const std::string &shown) {
-    OpenFile file{.fd = Descriptor(::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC))};
-    if (file.fd.get() < 0 && errno == ELOOP)
-        return invalid(shown + " is a symbolic link: replace it by the file itself");
-    if (file.fd.get() < 0) return fail_errno(errno == ENOENT ? Code::not_found : Code::io_error, shown, errno);
+    OpenFile file{.fd = Fd(::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC))};
+    if (!file.fd && errno == ELOOP) return invalid(shown + " is a symbolic link: replace it by the file itself");
+    if (!file.fd) return fail_errno(errno == ENOENT ? Code::not_found : Code::io_error, shown, errno);
     struct stat facts = {};
     if (::fstat(file.fd.get(), &facts) != 0) return fail_errno(Code::io_error, shown, errno);
     if (!S_ISREG(facts.st_mode)) return invalid(shown + " is not an ordinary file");
@@ -63,15 +45,9 @@ Result<OpenFile> open_plain(int directory, const std::string &name, const std::s
 Result<std::string> read_part(const OpenFile &file, std::uint64_t offset, std::uint64_t length,
                               const std::string &shown) {
     std::string bytes(length, '\0');
-    std::uint64_t have = 0;
-    while (have < length) {
-        const ssize_t n = ::pread(file.fd.get(), bytes.data() + have, length - have, static_cast<off_t>(offset + have));
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return fail_errno(Code::io_error, shown, errno);
-        if (n == 0) return invalid(shown + " became shorter while it was read");
-        have += static_cast<std::uint64_t>(n);
-    }
-    return bytes;
+    if (!pread_all(file.fd.get(), bytes, static_cast<std::int64_t>(offset)))
+        return fail_errno(Code::io_error, shown, errno);
+    return bytes.size() < length ? invalid(shown + " became shorter while it was read") : Result<std::string>(bytes);
 }
 
 // "17.out" of "files/17.out"; empty if it is no plain name below files/.
@@ -134,12 +110,13 @@ private:
     Status load(const char *key, const wire::StreamPlace &place, wire::ExportedStream &into);
     Result<const OpenFile *> file_of(const std::string &name, const std::string &path);
     Status emit(const std::string &record);
+    std::string why_wrong(const wire::Wrong &wrong) const;
     Status located(const wire::Wrong &wrong) const;
     int line_of(std::int32_t grain) const;
 
     const std::uint64_t most_;  // bytes of the packed session
     std::uint64_t loaded_ = 0;  // of the grain that is being read, not yet packed
-    Descriptor directory_, files_;
+    Fd directory_, files_;
     OpenFile last_file_;  // files/packed is asked for repeatedly
     std::string last_name_;
     wire::SessionCheck check_;
@@ -148,12 +125,11 @@ private:
 };
 
 Status Reader::open(const std::string &directory) {
-    directory_ = Descriptor(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (directory_.get() < 0)
+    directory_ = Fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!directory_)
         return fail_errno(errno == ENOENT ? Code::not_found : Code::io_error, "it cannot be opened", errno);
-    files_ = Descriptor(::openat(directory_.get(), "files", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (files_.get() < 0 && errno != ENOENT)
-        return invalid("files is not a directory of this export (a symbolic link?)");
+    files_ = Fd(::openat(directory_.get(), "files", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!files_ && errno != ENOENT) return invalid("files is not a directory of this export (a symbolic link?)");
     std::FILE *file = std::tmpfile();
     if (file == nullptr) return fail_errno(Code::io_error, "no temporary file to pack the session into", errno);
     out_.stream = client::File(file);
@@ -262,12 +238,14 @@ int Reader::line_of(std::int32_t grain) const {
     return found != lines_.end() && found->first == grain ? found->second : 0;
 }
 
+std::string Reader::why_wrong(const wire::Wrong &wrong) const {
+    const int line = wrong.other < 0 ? 0 : line_of(wrong.other);
+    return wrong.why + (line > 0 ? " (line " + std::to_string(line) + ")" : "");
+}
+
 Status Reader::located(const wire::Wrong &wrong) const {
-    std::string why = wrong.why;
-    if (wrong.other >= 0)
-        if (const int line = line_of(wrong.other); line > 0) why += " (line " + std::to_string(line) + ")";
-    if (wrong.grain < 0) return invalid("session: " + why);
-    return invalid("grains:" + std::to_string(line_of(wrong.grain)) + ": " + why);
+    if (wrong.grain < 0) return invalid("session: " + why_wrong(wrong));
+    return invalid("grains:" + std::to_string(line_of(wrong.grain)) + ": " + why_wrong(wrong));
 }
 
 Status Reader::add(wire::GrainLine line) {
@@ -278,10 +256,7 @@ Status Reader::add(wire::GrainLine line) {
     if (Status s = load("message", line.message, g.message); !s) return s;
     if (Status s = load("out", line.out, g.out); !s) return s;
     if (Status s = load("err", line.err, g.err); !s) return s;
-    if (const auto wrong = check_.add(g)) {
-        const int other = wrong->other < 0 ? 0 : line_of(wrong->other);
-        return invalid(wrong->why + (other > 0 ? " (line " + std::to_string(other) + ")" : ""));
-    }
+    if (const auto wrong = check_.add(g)) { return invalid(why_wrong(*wrong)); }
     const bool over = g.state == "finished" || g.state == "killed";
     for (const wire::GrainFile &file : g.spec.files)
         if (!file.digest.empty() && (!over || file.role == wire::FileRole::output))
@@ -327,8 +302,8 @@ Result<PackedSession> read_export(const std::string &directory, std::uint64_t mo
 }
 
 Result<client::File> open_exported(const std::string &directory, const std::string &name) {
-    const Descriptor files(::open((directory + "/files").c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (files.get() < 0) return fail_errno(Code::not_found, name, errno);
+    const Fd files(::open((directory + "/files").c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!files) return fail_errno(Code::not_found, name, errno);
     auto file = open_plain(files.get(), name, "files/" + name);
     if (!file) return file.status();
     std::FILE *stream = ::fdopen(file->fd.get(), "r");

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/fd.h"
 #include "base/text.h"
 
 namespace dcs::commands {
@@ -17,13 +18,11 @@ constexpr std::size_t packed_bytes = 64 * 1024;  // longer ones one of their own
 constexpr std::size_t copy_bytes = 1u << 20;
 
 Status sync_and_close(const std::string &path, bool whole_disk) {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return fail_errno(Code::io_error, path, errno);
-    const int result = whole_disk ? ::syncfs(fd) : ::fsync(fd);
-    const int error = errno;
-    ::close(fd);
-    if (result != 0 && error == EINVAL) return Status::ok();  // a file system on which there is nothing to sync
-    return result == 0 ? Status::ok() : fail_errno(Code::io_error, "cannot sync " + path, error);
+    const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!fd) return fail_errno(Code::io_error, path, errno);
+    const bool synced = (whole_disk ? ::syncfs(fd.get()) : ::fsync(fd.get())) == 0;
+    if (synced || errno == EINVAL) return Status::ok();  // EINVAL: a file system on which there is nothing to sync
+    return fail_errno(Code::io_error, "cannot sync " + path, errno);
 }
 
 Status check_free(const std::string &directory) {
@@ -63,7 +62,7 @@ Status ExportWriter::failed(const std::string &name) const {
                       "cannot write " + temporary_ + "/" + name, errno);
 }
 
-Result<StreamFile> ExportWriter::new_file(const std::string &name) {
+Result<client::File> ExportWriter::new_file(const std::string &name) {
     if (name.rfind("files/", 0) == 0 && !has_files_) {
         if (::mkdir((temporary_ + "/files").c_str(), 0700) != 0) return failed("files");
         has_files_ = true;
@@ -74,7 +73,7 @@ Result<StreamFile> ExportWriter::new_file(const std::string &name) {
     const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     std::FILE *file = fd < 0 ? nullptr : ::fdopen(fd, "w");
     if (file == nullptr) return failed(name);
-    return StreamFile(file);
+    return client::File(file);
 }
 
 Status ExportWriter::put(std::FILE *to, std::string_view bytes, const std::string &name) {
@@ -82,7 +81,7 @@ Status ExportWriter::put(std::FILE *to, std::string_view bytes, const std::strin
     return failed(name);
 }
 
-Status ExportWriter::close(StreamFile &file, const std::string &name) {
+Status ExportWriter::close(client::File &file, const std::string &name) {
     return std::fclose(file.release()) == 0 ? Status::ok() : failed(name);
 }
 
@@ -94,28 +93,18 @@ Result<wire::StreamPlace> ExportWriter::pack(std::string_view bytes) {
         packed_ = std::move(*file);
     }
     if (Status s = put(packed_.get(), bytes, name); !s) return s;
-    wire::StreamPlace place;
-    place.in_file = true;
-    place.file = name;
-    place.offset = packed_length_;
-    place.length = bytes.size();
-    place.crc = crc32c(bytes);
-    packed_length_ += bytes.size();
-    return place;
+    const std::uint64_t offset = std::exchange(packed_length_, packed_length_ + bytes.size());
+    return wire::StreamPlace{
+        .in_file = true, .file = name, .offset = offset, .length = bytes.size(), .crc = crc32c(bytes)};
 }
 
 Result<wire::StreamPlace> ExportWriter::keep(const std::string &name, std::string_view bytes) {
-    wire::StreamPlace place;
-    if (bytes.empty()) return place;
-    if (!style_.files && bytes.size() <= line_stream_bytes && wire::plain_text(bytes)) {
-        place.text = bytes;
-        return place;
-    }
+    if (bytes.empty()) return wire::StreamPlace{};
+    if (!style_.files && bytes.size() <= line_stream_bytes && wire::plain_text(bytes))
+        return wire::StreamPlace{.text = std::string(bytes)};
     if (style_.pack && !style_.files && bytes.size() <= packed_bytes) return pack(bytes);
-    place.in_file = true;
-    place.file = "files/" + name;
-    place.length = bytes.size();
-    place.crc = crc32c(bytes);
+    const wire::StreamPlace place{
+        .in_file = true, .file = "files/" + name, .length = bytes.size(), .crc = crc32c(bytes)};
     auto file = new_file(place.file);
     if (!file) return file.status();
     if (Status s = put(file->get(), bytes, place.file); !s) return s;

@@ -9,15 +9,11 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "client/streams.h"
 #include "wire/event_log.h"
 #include "wire/session_text.h"
 
 namespace dcs::commands {
-
-struct CloseStream {
-    void operator()(std::FILE *f) const { std::fclose(f); }
-};
-using StreamFile = std::unique_ptr<std::FILE, CloseStream>;
 
 struct ExportStyle {
     bool files = false;  // every stream that is not empty in a file of its own
@@ -52,17 +48,17 @@ private:
     ExportWriter(std::string directory, std::string temporary, ExportStyle style)
         : directory_(std::move(directory)), temporary_(std::move(temporary)), style_(style) {}
     Result<wire::StreamPlace> pack(std::string_view bytes);
-    Result<StreamFile> new_file(const std::string &name);
+    Result<client::File> new_file(const std::string &name);
     Status failed(const std::string &name) const;
     Status put(std::FILE *to, std::string_view bytes, const std::string &name);
-    Status close(StreamFile &file, const std::string &name);
+    Status close(client::File &file, const std::string &name);
 
     const std::string directory_;
     std::string temporary_;  // removed unless it became whole
     const ExportStyle style_;
     bool has_files_ = false, whole_ = false;
     std::set<std::string> contents_;
-    StreamFile grains_, packed_;
+    client::File grains_, packed_;
     std::uint64_t lines_ = 0, packed_length_ = 0;
 };
 

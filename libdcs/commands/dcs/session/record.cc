@@ -2,7 +2,6 @@
 // dcs session cat: the outputs of a session, in the order of its grains.
 #include <cerrno>
 #include <cstdio>
-#include <ctime>
 #include <set>
 #include <unistd.h>
 
@@ -33,7 +32,7 @@ Status print(const Call &call, const Session &session, EventSource &source, bool
     return s;
 }
 
-bool is_over(const Session &session) {
+bool is_closed_now(const Session &session) {
     const SessionsAnswer answer = sessions_of({session.name()});
     return answer.failure ? answer.failure->exit == exits::not_found : answer.sessions[0].terminated();
 }
@@ -42,11 +41,10 @@ bool is_over(const Session &session) {
 Status follow(const Call &call, const Session &session, EventSource &source) {
     set_patience(away_patience_s);
     for (;;) {
-        const bool over = is_over(session);
+        const bool over = is_closed_now(session);
         if (Status s = print(call, session, source, false); !s) return s;
         if (over) return Status::ok();
-        const timespec pause = {0, poll_ms * 1'000'000};
-        ::nanosleep(&pause, nullptr);
+        pause_ms(poll_ms);
     }
 }
 
@@ -80,19 +78,12 @@ std::optional<Failure> print_stream(const wire::GrainRow &row, const Session &se
     if (const int error = d_pool_grain_stream(&this_pool(), row.user.c_str(), row.session, row.grain, stream, &from);
         error != NO_ERROR)
         return call_failure(what, error);
-    char buffer[65536];
-    std::size_t n = 0;
-    bool good = true;
-    while (good && (n = std::fread(buffer, 1, sizeof buffer, from)) > 0) good = std::fwrite(buffer, 1, n, to) == n;
-    const int why = errno;
-    const bool read = std::ferror(from) == 0;
+    const Copied copied = copy_stream(from, to);
     std::fclose(from);
-    if (!good) return failure_of("", fail_errno(Code::io_error, "standard output", why));
-    if (!read) return failure_of("", fail_errno(Code::io_error, what, why));
+    if (!copied.written) return failure_of("", fail_errno(Code::io_error, "standard output", copied.error));
+    if (!copied.read) return failure_of("", fail_errno(Code::io_error, what, copied.error));
     return std::nullopt;
 }
-
-bool is_over(const wire::GrainRow &row) { return row.state == "finished" || row.state == "killed"; }
 
 // Of a session that is closed nothing more comes.
 std::optional<Failure> wait_for(const Session &session, wire::GrainRow &row) {

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/text.h"
 #include "commands/dcs/query/scheduler.h"
 #include "commands/dcs/frame/call.h"
@@ -112,7 +113,7 @@ std::optional<Failure> read_records(std::map<std::int32_t, Recorded> &records) {
         if (sessions.failure) return sessions.failure;
         const GrainsAnswer grains = grains_of(sessions.sessions[0], {});
         if (grains.failure) return grains.failure;
-        grains.each([&record = record](const wire::GrainRow &row) { record.grains.insert(row.grain); });
+        for (const wire::GrainRow &row : grains.rows) record.grains.insert(row.grain);
     }
     return std::nullopt;
 }
@@ -233,11 +234,10 @@ int replay_check(const Call &call) {
     const pid_t child = start(call, stage, wanted.command);
     if (child < 0) return call.fail(failure_of(wanted.command[0], fail_errno(Code::io_error, "fork", errno)));
     ::signal(SIGINT, SIG_IGN);
-    const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, child, 0));
-    if (pidfd >= 0) (*proxy)->serve(pidfd);
+    const Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
+    if (pidfd) (*proxy)->serve(pidfd.get());
     int status = 0;
     ::waitpid(child, &status, 0);
-    if (pidfd >= 0) ::close(pidfd);
     return tell(call, **proxy, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 }
 

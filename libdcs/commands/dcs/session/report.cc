@@ -1,7 +1,6 @@
 #include "report.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <map>
 
@@ -131,14 +130,7 @@ std::string report_of(const Session &session, const wire::History &history) {
 int export_report(const Session &session, const std::string &path, const Call &call) {
     const auto history = history_of(session);
     if (!history) return call.fail(failure_of("the event log of session " + session.name(), history.status()));
-    const std::string text = report_of(session, *history);
-    std::FILE *file = path == "-" ? stdout : std::fopen(path.c_str(), "we");
-    if (file == nullptr) return call.fail(failure_of("", fail_errno(Code::io_error, path, errno)));
-    bool good = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-    good = std::fflush(file) == 0 && good;
-    const int error = errno;
-    if (file != stdout && std::fclose(file) != 0) good = false;
-    if (!good) return call.fail(failure_of("", fail_errno(Code::io_error, "cannot write " + path, error)));
+    if (Status s = write_document(path, report_of(session, *history)); !s) return call.fail(failure_of("", s));
     if (path == "-") return exits::ok;
     if (call.format == Format::json)
         print_document("dcs.session.report/1", "report",

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
-#include <optional>
 #include <unistd.h>
 
 #include "commands/dcs/query/scheduler.h"

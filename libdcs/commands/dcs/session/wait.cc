@@ -97,10 +97,10 @@ struct Verdict {
 };
 
 std::optional<Failure> judge(const Standing &standing, Verdict &verdict) {
-    GrainsAnswer answer = grains_of(standing.session, {}, "finished");
+    const GrainsAnswer answer = grains_of(standing.session, {}, "finished");
     if (answer.failure) return answer.failure;
-    verdict.finished += static_cast<std::int64_t>(answer.count());
-    answer.each([&](const wire::GrainRow &row) { verdict.failed += is_failed(row); });
+    verdict.finished += std::ssize(answer.rows);
+    verdict.failed += std::count_if(answer.rows.begin(), answer.rows.end(), is_failed);
     verdict.killed += standing.session.killed;
     verdict.missing += std::max(standing.session.not_submitted(), standing.session.did_not_finish());
     verdict.can_go_on = verdict.can_go_on || (standing.session.not_submitted() > 0 && !standing.session.terminated());

@@ -1,5 +1,4 @@
 // From the tables of a job file to what is submitted.
-#include <cstdlib>
 #include <set>
 #include <unistd.h>
 
@@ -25,9 +24,7 @@ std::optional<Failure> prepare_part(const JobGrain &grain, const std::string &po
     part.environment = steady_environment(environ, pool_directory, part.directory);
     add_umask(part.environment);
     if (auto failure = set_variables(grain.options, part.directory, part.environment)) return failure;
-    const char *path = std::getenv("PATH");
-    const auto program = program_of(part.files, false, grain.command[0],
-                                    path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path, part.directory);
+    const auto program = program_of(part.files, false, grain.command[0], part.directory);
     if (!program) return failure_of("", program.status());
     part.program = *program;
     for (FileWords::Pair &output : part.files.outputs)
@@ -73,8 +70,7 @@ std::string ident_of_job(const std::string &directory, const JobFile &file) {
         add_all(after);
         add(grain.input);
     }
-    const auto digest = pki::sha256(writer.bytes());
-    return "submit-" + hex_of({reinterpret_cast<const char *>(digest.data()), digest.size()}).substr(0, 14);
+    return "submit-" + hex_of(pki::sha256_text(writer.bytes())).substr(0, 14);
 }
 
 std::vector<MapFile> files_of_job(const std::string &directory, const JobFile &file,

@@ -11,7 +11,6 @@
 #include "commands/dcs/frame/table.h"
 #include "commands/dcs/map/plan.h"
 #include "commands/dcs/query/scheduler.h"
-#include "commands/dcs/run/placeholders.h"
 #include "base/require.h"
 
 namespace dcs::commands {
@@ -19,14 +18,6 @@ namespace {
 
 constexpr int job_results_at_once = 256;
 constexpr std::size_t most_told_failures = 20;
-
-// What the orders of one call point to.
-struct OrderTexts {
-    std::vector<std::string> words;
-    std::vector<char *> argv;
-    std::string label;
-    FileWords files;
-};
 
 // "fit 7"
 std::string name_of_grain(const JobGrain &grain, std::int32_t number) {
@@ -170,25 +161,19 @@ std::optional<Failure> JobWork::submit(std::size_t table, const std::set<std::in
     const std::vector<char *> environment = pointers_to(part.environment);
     const std::int32_t end = grain.first + grain.count();
     for (std::int32_t next = grain.first; next < end;) {
-        std::deque<OrderTexts> texts;
+        std::deque<GrainTexts> texts;
         std::vector<d_grain_order> orders;
         for (; next < end && orders.size() < limits::batch_grains; ++next) {
             if (only != nullptr && only->count(next) == 0) continue;
-            OrderTexts &text = texts.emplace_back();
+            GrainTexts &text = texts.emplace_back();
             text.words = words_of_grain(grain, part, next);
-            text.argv = pointers_to(text.words);
             text.label = shortened(name_of_grain(grain, next), 60);
             text.files = files_of_grain(grain, part, next);
             d_grain_order &order = orders.emplace_back();
             d_grain_order_init(&order, next);
-            order.grain.gargv = text.argv.data();
-            order.grain.genvv = environment.data();
             order.grain.input = grain.input.empty() ? nullptr : grain.input.data();
             order.grain.input_length = grain.input.size();
-            wire::put_demands(part.demands, order.grain);
-            order.grain.directory = part.directory.c_str();
-            text.files.put_into(order.grain);
-            order.grain.label = text.label.c_str();
+            text.put_into(order.grain, environment, part.demands, part.directory);
         }
         if (auto failure = submit_some(orders)) return failure;
         submitted_ += static_cast<std::int64_t>(orders.size());

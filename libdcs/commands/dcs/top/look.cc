@@ -5,26 +5,21 @@
 #include <thread>
 
 #include "base/clock.h"
-#include "base/text.h"
 #include "commands/dcs/query/session_events.h"
 
 namespace dcs::commands::top {
 namespace {
 
-constexpr double share_of_time = 0.05;  // that a look may take of the time until the next one
-constexpr double longest_interval_s = 60;
 constexpr std::size_t sessions_asked = 20;
 constexpr std::int64_t grains_drawn = 2000;  // as many as the page draws
 constexpr std::size_t together = 1;          // of grains that nothing tells apart
-
-bool is_busy(const Session &s) { return !s.terminated() && !s.damaged() && s.running > 0; }
 
 std::shared_ptr<Look> look_of(const page::Snapshot &pool, const page::Journal &journal, std::int64_t now_ms) {
     auto look = std::make_shared<Look>();
     look->pool = pool;
     if (pool.reachable) {
         std::vector<Session> busy = own_sessions().sessions;
-        busy.erase(std::remove_if(busy.begin(), busy.end(), [](const Session &s) { return !is_busy(s); }), busy.end());
+        std::erase_if(busy, [](const Session &s) { return s.terminated() || s.damaged() || s.running == 0; });
         if (busy.size() > sessions_asked) busy.resize(sessions_asked);
         look->grains = running_grains(busy);
     }
@@ -52,17 +47,13 @@ public:
         const auto row = std::find_if(pool.sessions.begin(), pool.sessions.end(), is_own);
         if (row == pool.sessions.end()) return told("", "You have no session.");
         const std::string name = std::to_string(row->session);
-        const std::int64_t grains = std::int64_t{row->ready} + row->running + row->finished + row->killed;
-        if (grains > grains_drawn)
+        if (row->grains() > grains_drawn)
             return told(name, "Session " + name + " has too many grains to show: dcs trace " + name + " --graph FILE");
         const std::string figures = name + " " + row->state + " " + std::to_string(row->ready) + " " +
                                     std::to_string(row->running) + " " + std::to_string(row->finished) + " " +
                                     std::to_string(row->killed) + " " + std::to_string(row->sent);
         if (last_ && figures == figures_) return last_;
-        Session session;
-        session.user = row->user;
-        session.session = row->session;
-        const auto history = history_of(session);
+        const auto history = history_of(*row);
         if (!history) return told(name, "The log of session " + name + ": " + history.status().text);
         figures_ = figures;
         last_ = std::make_shared<FlowLook>(FlowLook{name, "", flow_of(*history, together)});
@@ -108,8 +99,7 @@ void look_repeatedly(std::string directory, double interval_s, std::function<boo
             take(std::move(look));
             // A scheduler that does not answer has no work with the question.
             const double took_s = pool.reachable ? (boot_clock() - begun).seconds() - pool.backup_s : 0;
-            const double pause_s = std::min(longest_interval_s, std::max(interval_s, took_s / share_of_time));
-            pause_ms(static_cast<long>(pause_s * 1000));
+            pause_ms(static_cast<long>(page::pause_after_look_s(took_s, interval_s) * 1000));
         }
     }).detach();
 }

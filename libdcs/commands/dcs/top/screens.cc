@@ -1,14 +1,11 @@
 #include "screens.h"
 
 #include <algorithm>
-#include <cstdio>
 
-#include "base/text.h"
 #include "commands/dcs/frame/table.h"
 #include "commands/dcs/page/html.h"
 #include "commands/dcs/page/panels.h"
 #include "commands/dcs/query/row_text.h"
-#include "base/clock.h"
 
 namespace dcs::commands::top {
 
@@ -99,13 +96,8 @@ Lines host_lines(const Look &look, std::size_t columns) {
                               [](const wire::HostRow *row) { return page::is_troubled(*row); });
         Table table{"HOST", "*STATE", "SLOTS", ">BUSY", ">LOAD", ">FREE MEMORY", ">LAST CALL-IN", "NOTE"};
         for (const wire::HostRow *row : rows) {
-            const bool known = row->last_call_in_s >= 0 && row->free_memory_kb >= 0;
-            char load[32];
-            std::snprintf(load, sizeof load, "%.2f", row->load);
-            table.add({row->name, state_words(*row), slots_text(*row), ratio(row->running, row->slots),
-                       known ? load : "-",
-                       known ? bytes_text(static_cast<std::uint64_t>(row->free_memory_kb) * 1024) : "-",
-                       seconds_text(row->last_call_in_s), row->note});
+            table.add({row->name, state_words(*row), slots_text(*row), ratio(row->running, row->slots), load_of(*row),
+                       free_memory_of(*row), seconds_text(row->last_call_in_s), row->note});
         }
         append(lines, table.text());
     }
@@ -129,8 +121,7 @@ void add_sessions(Lines &lines, const Look &look, std::size_t columns) {
              (s.terminated() ? "closed" : s.shown_state()) + (s.nice > 0 ? ", nice " + std::to_string(s.nice) : ""),
              bar({{s.finished - s.failed, '#'}, {s.failed, '!'}, {s.running, '='}, {ready, '.'}, {s.killed, 'k'}},
                  bar_columns),
-             ratio(s.finished, std::int64_t{s.ready} + s.running + s.finished + s.killed), std::to_string(s.running),
-             std::to_string(ready), std::to_string(s.failed),
+             ratio(s.finished, s.grains()), std::to_string(s.running), std::to_string(ready), std::to_string(s.failed),
              left == look.left_s.end() ? "-" : seconds_text(left->second),
              s.saved_cpu_s > 0 ? seconds_text(s.saved_cpu_s) : "-", s.what(std::max(columns, least_words))});
     }

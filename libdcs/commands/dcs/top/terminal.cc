@@ -1,6 +1,7 @@
 #include "terminal.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <initializer_list>
@@ -8,7 +9,6 @@
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
-#include <utility>
 
 #include "base/files.h"
 #include "base/text.h"
@@ -46,39 +46,28 @@ std::string cut(std::string_view line, std::size_t columns) {
 }
 
 Key take_key(std::string_view &typed) {
-    static constexpr std::pair<std::string_view, Key> keys[] = {{"\033[A", Key::up},
-                                                                {"\033OA", Key::up},
-                                                                {"k", Key::up},
-                                                                {"\033[B", Key::down},
-                                                                {"\033OB", Key::down},
-                                                                {"j", Key::down},
-                                                                {"\033[5~", Key::page_up},
-                                                                {"\033[6~", Key::page_down},
-                                                                {" ", Key::page_down},
-                                                                {"b", Key::page_up},
-                                                                {"\033[H", Key::home},
-                                                                {"\033OH", Key::home},
-                                                                {"\033[1~", Key::home},
-                                                                {"g", Key::home},
-                                                                {"\033[F", Key::end},
-                                                                {"\033OF", Key::end},
-                                                                {"\033[4~", Key::end},
-                                                                {"G", Key::end},
-                                                                {"\t", Key::next},
-                                                                {"\033[C", Key::next},
-                                                                {"1", Key::first},
-                                                                {"2", Key::second},
-                                                                {"3", Key::third},
-                                                                {"4", Key::fourth},
-                                                                {"5", Key::fifth},
-                                                                {"q", Key::leave},
-                                                                {"Q", Key::leave},
-                                                                {"\004", Key::leave}};
-    for (const auto &[bytes, key] : keys)
-        if (typed.substr(0, bytes.size()) == bytes) {
-            typed.remove_prefix(bytes.size());
-            return key;
-        }
+    static constexpr struct {
+        Key key;
+        std::array<std::string_view, 4> typed;  // any of these
+    } keys[] = {{Key::up, {"\033[A", "\033OA", "k"}},
+                {Key::down, {"\033[B", "\033OB", "j"}},
+                {Key::page_up, {"\033[5~", "b"}},
+                {Key::page_down, {"\033[6~", " "}},
+                {Key::home, {"\033[H", "\033OH", "\033[1~", "g"}},
+                {Key::end, {"\033[F", "\033OF", "\033[4~", "G"}},
+                {Key::next, {"\t", "\033[C"}},
+                {Key::first, {"1"}},
+                {Key::second, {"2"}},
+                {Key::third, {"3"}},
+                {Key::fourth, {"4"}},
+                {Key::fifth, {"5"}},
+                {Key::leave, {"q", "Q", "\004"}}};
+    for (const auto &[key, sequences] : keys)
+        for (const std::string_view bytes : sequences)
+            if (!bytes.empty() && typed.starts_with(bytes)) {
+                typed.remove_prefix(bytes.size());
+                return key;
+            }
     std::size_t length = 1;
     if (typed.substr(0, 2) == "\033[") {  // a sequence of another key: its letters are not keys
         length = 2;

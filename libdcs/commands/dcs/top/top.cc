@@ -44,9 +44,8 @@ void look(View &view) {
     }
     view.sessions = own_sessions();
     if ((view.failure = view.sessions.failure)) return;
-    auto &all = view.sessions.sessions;
-    all.erase(std::remove_if(all.begin(), all.end(), [](const Session &s) { return !s.is_active(); }), all.end());
-    view.grains = top::running_grains(all);
+    std::erase_if(view.sessions.sessions, [](const Session &s) { return !s.is_active(); });
+    view.grains = top::running_grains(view.sessions.sessions);
 }
 
 std::string document(const View &view) {
@@ -89,12 +88,8 @@ std::string sessions_text(const View &view) {
 std::string hosts_text(const View &view) {
     Table table{"HOST", "STATE", ">BUSY", ">LOAD", ">FREE MEMORY", ">LAST CALL-IN", "NOTE"};
     for (const wire::HostRow &row : view.hosts.hosts) {
-        const bool known = row.last_call_in_s >= 0 && row.free_memory_kb >= 0;
-        char load[32];
-        std::snprintf(load, sizeof load, "%.2f", row.load);
         table.add({row.name, state_text(row), std::to_string(row.running) + "/" + std::to_string(row.slots),
-                   known ? load : "-", known ? bytes_text(static_cast<std::uint64_t>(row.free_memory_kb) * 1024) : "-",
-                   seconds_text(row.last_call_in_s), row.note});
+                   load_of(row), free_memory_of(row), seconds_text(row.last_call_in_s), row.note});
     }
     return view.hosts.hosts.empty() ? "" : "\n" + table.text();
 }

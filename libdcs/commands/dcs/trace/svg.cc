@@ -1,8 +1,8 @@
 #include "svg.h"
 
-#include <cstdio>
 #include <utility>
 
+#include "base/text.h"
 #include "commands/dcs/frame/table.h"
 
 namespace dcs::commands {
@@ -17,11 +17,7 @@ constexpr const char *style =
     ".moved{stroke:#d07a1a;stroke-width:1.4;stroke-dasharray:4 2;fill:none}.left{stroke:#d07a1a;stroke-width:3}"
     ".grid{stroke:#ddd;stroke-width:1}.axis{stroke:#888;stroke-width:1}.mark{stroke:#b89b3a;stroke-width:1.5}";
 
-std::string n(double value) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.1f", value);
-    return text;
-}
+std::string n(double value) { return formatted("%.1f", value); }
 
 std::string tip_text(const std::string &tip) {
     return tip.empty() ? "/>\n" : "><title>" + escaped_markup(tip) + "</title>";

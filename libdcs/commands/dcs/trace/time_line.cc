@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "base/text.h"
 #include "svg.h"
 #include "commands/dcs/frame/table.h"
 #include "flow.h"
@@ -27,11 +28,8 @@ struct Bar {
 
 // In the unit that suits a time of `scale` seconds.
 std::string seconds_text(double s, double scale) {
-    char text[32];
-    if (scale >= 7200) std::snprintf(text, sizeof text, "%.4g h", s / 3600);
-    else if (scale >= 300) std::snprintf(text, sizeof text, "%.4g min", s / 60);
-    else std::snprintf(text, sizeof text, "%.4g s", s);
-    return text;
+    if (scale >= 7200) return formatted("%.4g h", s / 3600);
+    return scale >= 300 ? formatted("%.4g min", s / 60) : formatted("%.4g s", s);
 }
 
 // At most ten of them, round in seconds, minutes or hours.

@@ -1,10 +1,8 @@
 // dcs trace: pictures of what became of a session, from its event log.
-#include <cerrno>
 #include <cstdio>
 
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/query/session_events.h"
-#include "commands/dcs/frame/table.h"
 #include "flow.h"
 
 namespace dcs::commands {
@@ -12,16 +10,6 @@ namespace {
 
 // More grains that nothing tells apart become one box.
 constexpr std::size_t together = 6;
-
-Status write(const std::string &path, const std::string &text) {
-    std::FILE *file = path == "-" ? stdout : std::fopen(path.c_str(), "we");
-    if (file == nullptr) return fail_errno(Code::io_error, path, errno);
-    bool good = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-    good = std::fflush(file) == 0 && good;
-    const int error = errno;
-    if (file != stdout && std::fclose(file) != 0) good = false;
-    return good ? Status::ok() : fail_errno(Code::io_error, "cannot write " + path, error);
-}
 
 std::string title_of(const Session &session, const char *what) {
     const std::string name = session.user + "/" + std::to_string(session.session);
@@ -50,7 +38,7 @@ int trace(const Call &call) {
     const auto draw = [&](const std::optional<std::string> &path, auto make) {
         if (!path) return Status::ok();
         files.push_back(json_string(*path));
-        return write(*path, make());
+        return write_document(*path, make());
     };
     Status s = draw(svg, [&] { return time_svg(*history, title_of(session, "Time line")); });
     const Flow flow = graph || dot ? flow_of(*history, together) : Flow();
