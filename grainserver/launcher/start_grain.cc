@@ -180,12 +180,20 @@ StartOutcome failed(Code code, std::string text, bool again) {
     return {.code = code, .again = again, .text = std::move(text)};
 }
 
+std::string where_looked(const files::LaunchRecord &launch, const Failure &failure) {
+    if (failure.error != ENOENT || failure.program != There::nothing || launch.writable.empty()) return "";
+    const std::string &home = launch.writable.back();
+    if (launch.program != home + "/" + launch.argv[0]) return "";
+    return ": a program without a path is looked for there, not in PATH; `command -v " + launch.argv[0] +
+           "` shows a program's path";
+}
+
 StartOutcome told(const Failure &failure, const files::LaunchRecord &launch) {
     const std::string why = std::strerror(failure.error);
     const Code trouble = failure.error == ENOSPC || failure.error == EDQUOT ? Code::no_space : Code::io_error;
     const Code code = fault_of(failure);
     switch (failure.step) {
-    case Step::exec: return failed(code, exec_words(launch.program, failure));
+    case Step::exec: return failed(code, exec_words(launch.program, failure) + where_looked(launch, failure));
     case Step::runner:
         return failed(Code::io_error,
                       "the runner of this host: " +

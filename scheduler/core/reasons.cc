@@ -25,7 +25,7 @@ constexpr Reason reasons[] = {
      "such grains by itself, and with --courtesy none grains have ordinary priority"},
     {"unrecorded", "the grain has ended, and its host repeats its report because the scheduler cannot store the result",
      "remove sessions that you no longer need (dcs session clean), or ask the pool's operator for more space"},
-    {"session_closed", "the session is closed, and nothing of it runs",
+    {"session_closed", "the session is closed, and nothing of it starts",
      "run its control program or command again (d_reopen_ses)"},
     {"damaged", "the grain's record is damaged and was set aside", "dcs doctor says which file it is"},
     {"no_hosts", "the host table is empty", "add hosts to the host table and run dcs reload"},

@@ -78,6 +78,8 @@ def read(result: Result, encoding: str) -> Any:
     except GrainFailed as failed:
         _with_traceback(failed)
         raise
+    if not result.output:  # sys.exit(0) or os._exit(0) in the function, or in what it called
+        raise GrainFailed(result, "before the function returned")
     if encoding == "json":
         answer = json.loads(result.output)
         if "failure" in answer:

@@ -82,7 +82,8 @@ def told(pool):
         assert path.encode() in err, f"dcs run {path} does not name it: {err}"
         if code == 126:
             assert words.encode() in err or tells(err, "not executable file"), f"dcs run {path}: {err}"
-    for number, (path, _, words) in enumerate(odd_files(os.path.join(pool.base, "call")), 101):
+    bare = ("echo", 127, "a program without a path is looked for there, not in PATH")
+    for number, (path, _, words) in enumerate([*odd_files(os.path.join(pool.base, "call")), bare], 101):
         exit_code, out, err = run([GEXEC, "real", str(number), "0", path, "x"], "", env, pool.base)
         assert exit_code == 125 and b"d_gwait: " in err and tells(err, "host can run remaining"), f"d_gexec {path}: {exit_code}, {err}"
         selector = f"{number}:1"
@@ -94,7 +95,7 @@ def told(pool):
         moves = pool.json("grain", "show", selector)["grain"]["moves"]
         assert [m["reason"] for m in moves] == ["no_program"] * 2 and all(words in m["detail"] for m in moves), moves
     # Of no use to any party: neither a result nor an attempt was counted.
-    rows = [pool.json("grain", "show", f"{n}:1")["grain"] for n in range(101, 111)]
+    rows = [pool.json("grain", "show", f"{n}:1")["grain"] for n in range(101, 112)]
     assert all(row["failures"] == 0 and row["state"] == "ready" for row in rows), rows
     os.rename(os.path.join(pool.base, "run", "empty"), os.path.join(pool.base, "run", "empty-2"))
     told_as_json = pool.dcs("run", "-o", "json", "--", os.path.join(pool.base, "run", "empty-2"), check=False)

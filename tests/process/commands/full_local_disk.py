@@ -36,7 +36,15 @@ def outputs(pool, disk):
     (row,) = [s for s in pool.json("session", "ls")["sessions"] if s["session"] == 1]
     assert row["state"] == "active", row
     os.unlink(full)
+    full = filler(disk, 300_000)  # what is here is not copied again
+    done = pool.dcs(*command, check=False, cwd=disk)
+    assert done.returncode == 2 and tells(done.stderr, "2 of 3 grains succeeded without outputs"), done
+    assert os.listdir(os.path.join(disk, "oo")) == ["1"], os.listdir(os.path.join(disk, "oo"))
+    with open(os.path.join(disk, "oo", "1"), "r+b") as file:
+        file.write(b"changed")
+    os.unlink(full)
     done = pool.dcs(*command, cwd=disk)
+    assert open(os.path.join(disk, "oo", "1"), "rb").read() == bytes(600000), "a changed output was not copied again"
     assert done.stdout == b"1\n2\n3\n" and tells(done.stderr, "session 1 resumed, 3 of 3 grains finished"), done
     assert [os.path.getsize(os.path.join(disk, "oo", str(n))) for n in (1, 2, 3)] == [600000] * 3
     assert runs_of(pool.base) == 3, runs_of(pool.base)

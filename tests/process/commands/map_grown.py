@@ -82,6 +82,27 @@ def changes(folder):
     assert sorted(os.listdir(os.path.join(folder.path, "c"))) == ["f", "g"], "an output that a shorter list made"
 
 
+def lost(folder):
+    """The map of a longer list is complete; what a shorter one had was removed, or was in another environment."""
+    count = ["--", "sh", "-c", 'echo "$1" >>ran; echo "$1$COLOUR"', "sh"]
+    folder.ran(), folder.map("pq", *count)
+    shorter = folder.pool.json("session", "show", "last")["session"]["session"]
+    folder.map("pqr", *count)
+    folder.pool.env["COLOUR"] = "green"
+    assert folder.ran() == "pqr"
+    done = folder.map("pqr", *count)
+    assert folder.ran() == "pqr" and done.stdout.count(b"green") == 3 and tells(done.stderr, "but the environment differs, so all run"), done
+    folder.map("pqrs", *count)
+    last = folder.pool.json("session", "show", "last")["session"]["session"]
+    for session in range(shorter, last):
+        folder.pool.dcs("session", "clean", str(session))
+    assert folder.ran() == "s"
+    done = folder.map("pqrs", "--replay", *count, code=255)
+    assert folder.ran() == "" and tells(done.stderr, "nothing to replay: 3 of 4 grains have no result"), done
+    done = folder.map("pqrs", *count)
+    assert folder.ran() == "pqr" and done.stdout.count(b"green") == 4 and tells(done.stderr, "3 of 4 grains had no result"), done
+
+
 def killed(pool, folder):
     """Killed maps of a list that grows meanwhile; and one whose shorter list's session is removed then."""
     def kill(inputs):
@@ -117,8 +138,9 @@ def main():
         folder = Folder(pool)
         results(folder)
         changes(folder)
+        lost(folder)
         killed(pool, folder)
-    print("3 passed, 0 failed")
+    print("4 passed, 0 failed")
 
 
 if __name__ == "__main__":

@@ -289,7 +289,7 @@ command = ["sh", "-c", "until test -e {go}; do sleep 0.1; done"]
     os.kill(process, signal.SIGKILL)
     desk.write("go", "")
     waited = desk.pool.dcs("session", "wait", number, check=False)
-    assert waited.returncode == 10 and about(waited.stdout.decode(), "1 grain 0 failed 2 did not run submit"), waited
+    assert waited.returncode == 10 and about(waited.stdout.decode(), "1 grain 0 failed 2 did not run command that submits them has ended"), waited
     wait_for("the doctor to say so", lambda: about(desk.pool.dcs("doctor", check=False).stdout.decode(),
                                                    f"session {number} 2 of its 3 grains not submitted same command"))
     printed = desk.pool.dcs("session", "cat", number, check=False)

@@ -64,7 +64,7 @@ TEST_CASE("the reason is printed after three seconds, and then seldom") {
     CHECK(rhythm.due("away", at(1521)));
 }
 
-TEST_CASE("a session of dcs submit tells how many grains of its file were not submitted") {
+TEST_CASE("a session of dcs submit or map tells how many grains of its file or list were not submitted") {
     Session s = session("ann", 4, 2, 1);
     s.finished = 3, s.killed = 1;
     const std::string digest = std::string(14, 'a') + '.' + std::string(24, 'b');
@@ -75,4 +75,7 @@ TEST_CASE("a session of dcs submit tells how many grains of its file were not su
     CHECK(missing("submit-" + digest + "-10-0123abcd-x") == 0);
     CHECK(missing("submit-10") == 0);
     CHECK(missing("map-" + digest + "-10-0123abcd") == 0);
+    CHECK(missing("map-" + digest + "-wa_0123") == 3);
+    CHECK(missing("map-" + digest + "-w7_0123") == 0);
+    CHECK(missing("map-" + digest + "-ma_0123") == 0);  // it left out what shorter lists had
 }

@@ -76,7 +76,7 @@ void print_table(const ChosenGrains &chosen) {
     print_notes(chosen);
     if (chosen.not_submitted > 0)
         std::printf(
-            "%s not yet submitted: `dcs submit` submits a grain when those that it comes after have succeeded\n",
+            "%s not yet submitted; `dcs submit` submits a grain when those that it comes after have succeeded\n",
             counted(chosen.not_submitted, "more grain").c_str());
     print_logs(chosen);
 }

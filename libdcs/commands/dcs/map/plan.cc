@@ -1,7 +1,6 @@
 #include "plan.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 
 #include "base/bytes.h"
@@ -13,7 +12,6 @@
 namespace dcs::commands {
 namespace {
 
-constexpr std::size_t suffix_most = 10;
 constexpr std::size_t digest_bytes = 12;  // 96 bits: no two of a user's maps ever meet by chance
 
 void add_words(ByteWriter &writer, const std::vector<std::string> &words, std::size_t most = SIZE_MAX) {
@@ -59,21 +57,6 @@ std::string ident_of_run(const std::string &base, const std::string &fingerprint
 // Sessions of earlier releases have no fingerprint, and a suffix only where --new was said.
 bool is_run_of(const std::string &ident, const std::string &base) {
     return ident == base || ident.rfind(base + "-", 0) == 0 || ident.rfind(base + ".", 0) == 0;
-}
-
-std::string suffix_of_run(const ListInIdent &list, const std::string &random) {
-    char digits[16];
-    char *end = std::to_chars(digits, digits + sizeof digits, list.inputs, 36).ptr;
-    return ((list.goes_on ? "m" : "w") + std::string(digits, end) + "_" + random).substr(0, suffix_most);
-}
-
-std::optional<ListInIdent> list_in(const std::string &ident) {
-    const std::size_t at = ident.rfind('-') + 1, end = ident.find('_', at);
-    if (end == std::string::npos || (ident[at] != 'm' && ident[at] != 'w')) return std::nullopt;
-    ListInIdent list{0, ident[at] == 'm'};
-    const char *last = ident.data() + end;
-    const bool whole = std::from_chars(ident.data() + at + 1, last, list.inputs, 36).ptr == last && list.inputs > 0;
-    return whole ? std::optional(list) : std::nullopt;
 }
 
 std::string fingerprint_in(const std::string &ident, const std::string &base) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "commands/dcs/query/list_in_ident.h"
 #include "commands/dcs/run/placeholders.h"
 
 namespace dcs::commands {
@@ -35,14 +36,6 @@ std::string ident_of(const MapPlan &plan, std::size_t inputs = SIZE_MAX);
 std::string ident_of_run(const std::string &base, const std::string &fingerprint, const std::string &suffix);
 // Does a session with this ident hold the grains of `base`?
 bool is_run_of(const std::string &ident, const std::string &base);
-// A suffix says how many inputs the list has, and whether maps of its first ones had finished some, which the run left
-// out. No list: the ident is one of an earlier release.
-struct ListInIdent {
-    std::size_t inputs = 0;
-    bool goes_on = false;
-};
-std::string suffix_of_run(const ListInIdent &list, const std::string &random);
-std::optional<ListInIdent> list_in(const std::string &ident);
 // What its files were when it began; empty where the ident does not say.
 std::string fingerprint_in(const std::string &ident, const std::string &base);
 

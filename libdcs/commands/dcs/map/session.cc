@@ -76,6 +76,8 @@ private:
     Failure runs_already(const Session &session) const;
     std::string recorded(const Session &session) const { return fingerprint_in(session.ident, base_); }
     std::int64_t left() const { return total_ - std::ssize(earlier_); }  // for the session
+    // Without a program to start a grain is not submitted. Results of a shorter list may have been removed.
+    std::int64_t without_result(const Session &session) const { return left() - session.finished - session.killed; }
     std::string of_grains(std::int64_t n) const { return std::to_string(n) + " of " + counted(total_, "grain"); }
 
     const Call &call_;
@@ -85,6 +87,7 @@ private:
     const NewDemands &demands_;
     const std::int64_t total_;
     std::vector<EarlierResult> earlier_;
+    std::string refused_;                         // why those of a shorter list do not count, which they did once
     std::optional<locks::SessionClaims> claims_;  // none: the user has no place for locks
 };
 
@@ -142,7 +145,10 @@ OpenedMap Opening::begin_all(const std::string &how) {
 
 void Opening::look_at_shorter_lists(const std::vector<Session> &own, const Session &session) {
     const auto list = list_in(session.ident);
-    if (list && list->goes_on) earlier_ = earlier_results(own, map_, &session).results;
+    if (!list || !list->goes_on) return;
+    EarlierResults found = earlier_results(own, map_, &session);
+    earlier_ = std::move(found.results);
+    refused_ = std::move(found.refused);
 }
 
 std::string Opening::of_shorter_lists(const std::vector<Session> &own) const {
@@ -184,8 +190,12 @@ OpenedMap Opening::begin_other(const std::vector<Session> &own) {
 
 // Whatever has changed since: what is done of it comes from its record, the rest runs.
 OpenedMap Opening::again(const Session &session) {
-    const bool whole = session.ready + session.running == 0 && session.finished + session.killed >= left();
+    const bool whole = session.ready + session.running == 0 && without_result(session) <= 0;
     const bool complete = whole && end_of_run(session) == RunEnd::complete;
+    if (asked("replay") && !whole)
+        return failed(not_found_failure("dcs map: nothing to replay: " + of_grains(without_result(session)) +
+                                            " have no result" + (refused_.empty() ? "" : "; " + refused_),
+                                        "omit --replay to run them"));
     OpenedMap opened =
         take_up(session, session.terminated() && !whole,
                 complete ? "is complete; its results again"
@@ -221,20 +231,22 @@ OpenedMap Opening::run_failed_ones(const Session &session) {
 OpenedMap Opening::after_complete(const Session &session) {
     std::vector<int> grains;
     if (const auto wrong = failed_grains(session, grains)) return failed(*wrong);
-    // Those without a program to start were never submitted.
-    const std::int64_t bad = left() - (session.finished + session.killed) + static_cast<std::int64_t>(grains.size());
+    if (!refused_.empty()) return begin_all("; " + refused_ + ", so all run");
+    const std::int64_t bad = without_result(session) + std::ssize(grains);
     const std::string last = "; the last run, " + name_of(session) + ", ";
     if (bad == 0) return begin_all(last + "is complete: all run again (--replay prints its outputs instead)");
     if (const std::string changed = changed_since(session.ident, base_, files_); !changed.empty())
-        return begin_all(last + "had " + std::to_string(bad) + " that failed, and " + changed +
+        return begin_all(last + "had " + std::to_string(bad) +
+                         (grains.empty() ? " without a result, and " : " that failed, and ") + changed +
                          " has changed since: all run (--resume-failed runs only what failed)");
     if (!claim(session.session)) return failed(runs_already(session));
     if (const auto wrong = restart_failed(session, grains)) return failed(*wrong);
     const SessionsAnswer now = sessions_of({session.name()});  // what is forgotten has made it active
     if (now.failure) return failed(*now.failure);
-    OpenedMap opened = take_up(now.sessions[0], now.sessions[0].terminated(),
-                               of_grains(bad) + " failed in the last run and " + (bad == 1 ? "runs" : "run") +
-                                   " again, the other outputs are that run's (--new runs all)");
+    OpenedMap opened =
+        take_up(now.sessions[0], now.sessions[0].terminated(),
+                of_grains(bad) + (grains.empty() ? " had no result" : " failed") + " in the last run and " +
+                    (bad == 1 ? "runs" : "run") + " again, the other outputs are that run's (--new runs all)");
     opened.done_before = left() - bad;
     return opened;
 }
@@ -276,7 +288,9 @@ OpenedMap Opening::newest(const std::vector<Session> &own) {
     look_at_shorter_lists(own, *last);
     if (asked("resume-failed")) return run_failed_ones(*last);
     if (asked("replay")) return again(*last);
-    return complete ? after_complete(*last) : resume(*last);
+    // A detached one ends without a command that takes its results.
+    const bool has_failed = asked("detach") && last->ready + last->running == 0 && last->failed + last->killed > 0;
+    return complete || has_failed ? after_complete(*last) : resume(*last);
 }
 
 OpenedMap Opening::open() {

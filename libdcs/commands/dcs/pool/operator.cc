@@ -22,9 +22,10 @@ namespace {
 
 void print(const std::vector<wire::ProblemRow> &problems) {
     for (const wire::ProblemRow &p : problems) {
-        std::printf("%s%s%s: %s\n", p.entity.c_str(), p.file.empty() ? "" : ", ", p.file.c_str(), p.problem.c_str());
-        if (!p.affects.empty()) std::printf("  affects: %s\n", p.affects.c_str());
-        if (!p.advice.empty()) std::printf("  do:      %s\n", p.advice.c_str());
+        const std::string file = p.file.empty() ? "" : ", " + p.file;
+        std::printf("%s\n", printable(p.entity + file + ": " + p.problem).c_str());  // it may quote a grain or a host
+        if (!p.affects.empty()) std::printf("  affects: %s\n", printable(p.affects).c_str());
+        if (!p.advice.empty()) std::printf("  do:      %s\n", printable(p.advice).c_str());
     }
     if (problems.empty()) std::printf("all is well\n");
     else std::printf("\n%s\n", counted(problems.size(), "problem").c_str());
@@ -32,8 +33,8 @@ void print(const std::vector<wire::ProblemRow> &problems) {
 
 constexpr int idle_s = quiet_looks * poll_ms / 1000;
 
-// Sessions of `dcs submit` that lack grains, where nothing happens any more: the scheduler does not know how many the
-// file has.
+// Sessions of `dcs map` and `dcs submit` that lack grains, where nothing happens any more: the scheduler does not know
+// how many there are.
 void add_sessions_left(std::vector<wire::ProblemRow> &problems) {
     const SessionsAnswer own = own_sessions();
     for (const Session &session : own.sessions) {
@@ -44,7 +45,7 @@ void add_sessions_left(std::vector<wire::ProblemRow> &problems) {
         problems.push_back(
             {"session " + session.name(), "",
              std::to_string(session.not_submitted()) + " of its " + counted(session.declared(), "grain") +
-                 " are not submitted, and `dcs submit` has probably ended",
+                 " are not submitted, and the command that submits them has probably ended",
              shortened(session.command, 60),
              "run the same command again, which continues, or `dcs session close " + session.name() + "`"});
     }

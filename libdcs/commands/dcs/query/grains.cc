@@ -44,7 +44,8 @@ Failure no_such_grain(const Session &session, const std::string &word, const Gra
     if (selector.ranges.size() > 1 || first < 1 || last > session.declared()) return failure;
     failure.message = "grain " + word + (session.terminated() ? " was never submitted" : " is not submitted yet");
     const std::string log = session.submit_log();
-    failure.hint = "`dcs submit` submits a grain when those that it comes after have succeeded; " +
+    const bool of_file = session.ident.starts_with("submit-");
+    failure.hint = (of_file ? "`dcs submit` submits a grain when those that it comes after have succeeded; " : "") +
                    (log.empty() ? "`dcs session show " + session.name() + "` shows how many are missing"
                                 : log + " says what did not run");
     return failure;

@@ -12,6 +12,7 @@
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/frame/table.h"
+#include "list_in_ident.h"
 
 namespace dcs::commands {
 namespace {
@@ -76,8 +77,11 @@ std::string Session::what(std::size_t columns) const {
     return shortened(printable(typed), columns);
 }
 
-// The ident is submit-DIGEST.FILES-GRAINS-SUFFIX.
+// The ident is submit-DIGEST.FILES-GRAINS-SUFFIX, or that of a map; of one that leaves out what maps of shorter lists
+// have finished, how many those are is not known.
 int Session::declared() const {
+    if (const auto list = ident.starts_with("map-") ? list_in(ident) : std::nullopt)
+        return list->goes_on ? 0 : static_cast<int>(list->inputs);
     int grains = 0, end = 0;
     const int read = std::sscanf(ident.c_str(), "submit-%*14[0-9a-f].%*24[0-9a-f]-%d-%*8[0-9a-f]%n", &grains, &end);
     return read == 1 && end == static_cast<int>(ident.size()) ? grains : 0;
@@ -86,16 +90,15 @@ int Session::declared() const {
 int Session::not_submitted() const { return std::max(0, declared() - ready - running - finished - killed); }
 
 std::string Session::submit_log() const {
-    if (!own() || declared() == 0) return "";
+    if (!own() || !ident.starts_with("submit-")) return "";
     const auto folder = submit_folder(this_pool().directory());
     const std::string log = folder ? *folder + "/" + std::to_string(session) + ".log" : "";
     return ::access(log.c_str(), R_OK) == 0 ? log : "";
 }
 
 bool Session::has_no_work() const {
-    const bool of_command =
-        ident.starts_with("map-") || ident.starts_with("dcs-run-") || (declared() > 0 && not_submitted() == 0);
-    return of_command && ready + running == 0;
+    const bool of_command = ident.starts_with("map-") || ident.starts_with("dcs-run-") || declared() > 0;
+    return of_command && ready + running + not_submitted() == 0;
 }
 
 std::string open_sessions_text(const std::vector<Session> &sessions) {

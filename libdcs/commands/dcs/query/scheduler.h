@@ -45,10 +45,10 @@ struct Session : wire::SessionRow {
     std::string name() const;  // "7", or "ann/7" if it is not the caller's
     // What tells it from others: the user's label, what was typed; else the name that its control program has.
     std::string what(std::size_t columns) const;
-    int declared() const;            // grains of the file of its `dcs submit`; 0: it has another control program
-    int not_submitted() const;       // by `dcs submit`, of the grains of its file; other control programs do not tell
-    std::string submit_log() const;  // of its `dcs submit` in the background; empty: there is none here
-    std::int64_t grains() const { return std::int64_t{ready} + running + finished + killed; }
+    int declared() const;       // of a `dcs map` or `dcs submit`: grains of its list or file; else, or not known: 0
+    int not_submitted() const;  // of those
+    std::int64_t grains() const { return std::int64_t{ready} + running + finished + killed + not_submitted(); }
+    std::string submit_log() const;       // of its `dcs submit` in the background; empty: there is none here
     bool over_before(double when) const;  // nothing has happened in it since, nor will
     bool terminated() const { return state == "terminated"; }
     int did_not_finish() const { return terminated() ? ready + running + not_submitted() : 0; }

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <fcntl.h>
 #include <filesystem>
 #include <functional>
 #include <sys/stat.h>
@@ -11,6 +12,7 @@
 
 #include "base/text.h"
 #include "client/streams.h"
+#include "pki/digest.h"
 #include "commands/dcs/query/scheduler.h"
 #include "wire/checks.h"
 #include "commands/dcs/frame/pool_directory.h"
@@ -156,22 +158,55 @@ Failure unwritten(const std::string &path, int error) {
     return failure_of("", fail_errno(Code::io_error, "the output " + path + " cannot be written", error));
 }
 
-// `path` has all of it or what it had: it is written under another name first.
+// `path` has all of it or what it had: it is written as a file without a name first, where the file system has such
+// files, so that a command which is ended halfway leaves nothing.
 std::optional<Failure> write_whole(const std::string &path,
                                    const std::function<std::optional<Failure>(std::FILE *to)> &write) {
+    const std::string directory = path.substr(0, path.rfind('/') + 1);
     const std::string temporary = path + ".dcs-" + std::to_string(::getpid());
-    std::FILE *to = std::fopen(temporary.c_str(), "wx");
+    int fd = ::open(directory.empty() ? "." : directory.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+    std::remove(temporary.c_str());  // of a process that had this number and was killed
+    const std::string nameless = fd >= 0 ? "/proc/self/fd/" + std::to_string(fd) : "";
+    if (fd < 0) fd = ::open(temporary.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+    std::FILE *to = fd >= 0 ? ::fdopen(fd, "w") : nullptr;
     if (to == nullptr) return unwritten(path, errno);
     std::optional<Failure> failure = write(to);
+    if (std::fflush(to) != 0 && !failure) failure = unwritten(path, errno);
+    if (!failure && !nameless.empty() &&
+        ::linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, temporary.c_str(), AT_SYMLINK_FOLLOW) != 0)
+        failure = unwritten(path, errno);
     if (std::fclose(to) != 0 && !failure) failure = unwritten(path, errno);
     if (!failure && std::rename(temporary.c_str(), path.c_str()) != 0) failure = unwritten(path, errno);
     if (failure) std::remove(temporary.c_str());
     return failure;
 }
 
+std::optional<std::string> digest_of(const std::string &path) {
+    const client::File from(std::fopen(path.c_str(), "re"));
+    if (!from) return std::nullopt;
+    pki::Sha256 sum;
+    char buffer[65536];
+    for (std::size_t n = 0; (n = std::fread(buffer, 1, sizeof buffer, from.get())) > 0;) sum.add({buffer, n});
+    return std::ferror(from.get()) == 0 ? std::optional(sum.finish()) : std::nullopt;
+}
+
+// An earlier run of the command has copied it: a full disk has no room for it twice.
+bool has_output(int session, int grain, const FileWords::Pair &output) {
+    struct stat st = {};
+    Info info;
+    if (::lstat(output.path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) return false;
+    if (!info.ask(wire::QueryType::grain, "", session, grain) || info.grains.empty()) return false;
+    const auto &files = info.grains[0].files;
+    return std::any_of(files.begin(), files.end(), [&](const wire::GrainFile &file) {
+        return file.name == output.name && file.role == wire::FileRole::output &&
+               file.size == static_cast<std::uint64_t>(st.st_size) && digest_of(output.path) == file.digest;
+    });
+}
+
 }  // namespace
 
 std::optional<Failure> write_output(int session, int grain, const FileWords::Pair &output) {
+    if (has_output(session, grain, output)) return std::nullopt;
     return write_whole(output.path, [&](std::FILE *to) -> std::optional<Failure> {
         const Status s = client::fetch_file(this_pool(), session, grain, output.name, to);
         if (s) return std::nullopt;

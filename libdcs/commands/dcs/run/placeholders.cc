@@ -10,9 +10,8 @@ namespace {
 
 constexpr std::string_view placeholders[] = {"{}", "{.}", "{/}", "{//}", "{/.}", "{#}"};
 
-// {2}, {-1/.}: how many bytes it is long, or 0. ${2} is a shell's.
+// {2}, {-1/.}: how many bytes it is long, or 0.
 std::size_t column_at(const std::string &word, std::size_t at) {
-    if (at > 0 && word[at - 1] == '$') return 0;
     std::size_t end = at + 1;
     if (word[end] == '-') ++end;
     const std::size_t digits = end;
@@ -24,9 +23,10 @@ std::size_t column_at(const std::string &word, std::size_t at) {
 
 std::string_view placeholder_at(const std::string &word, std::size_t at, bool columns) {
     if (word[at] != '{') return {};
+    const bool of_shell = at > 0 && word[at - 1] == '$';  // ${2}, ${#}
     for (const std::string_view mark : placeholders)
-        if (word.compare(at, mark.size(), mark) == 0) return mark;
-    return columns ? std::string_view(word).substr(at, column_at(word, at)) : std::string_view();
+        if (word.compare(at, mark.size(), mark) == 0 && !(of_shell && mark == "{#}")) return mark;
+    return columns && !of_shell ? std::string_view(word).substr(at, column_at(word, at)) : std::string_view();
 }
 
 std::string last_component(const std::string &path) { return path.substr(path.rfind('/') + 1); }

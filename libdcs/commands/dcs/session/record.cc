@@ -115,7 +115,8 @@ std::optional<Failure> print_grain(const wire::GrainRow &row, const Session &ses
     return std::nullopt;
 }
 
-// With `wait` until `dcs submit` has submitted the last one, or has ended: the later ones come after the others.
+// With `wait` until the last one is submitted, or the command that submits has ended: the later ones come after the
+// others.
 std::optional<Failure> print_session(Session session, bool wait, Outcome &outcome) {
     std::set<std::int32_t> printed;
     for (int quiet = 0;;) {
@@ -152,7 +153,7 @@ void tell(const Outcome &outcome, bool waited) {
     say(outcome.not_run, "did not run", "did not run", ": the session was closed before");
     say(outcome.waiting, "has not finished", "have not finished", waited ? "" : "; --wait waits for them");
     say(outcome.not_submitted, "has not been submitted", "have not been submitted",
-        waited ? ": `dcs submit` has ended; the same command continues" : "; --wait waits for them");
+        waited ? ": the command that submits them has ended; the same command continues" : "; --wait waits for them");
 }
 
 int cat_sessions(const Call &call) {

@@ -109,8 +109,9 @@ void print_one(const Session &s, bool first) {
                 s.terminated() ? s.did_not_finish() : s.ready, s.terminated() ? "did not finish" : "ready", s.running,
                 s.finished, s.failed, s.killed);
     if (missing > 0 && !s.terminated())
-        std::printf("missing   %s not yet submitted; where `dcs submit` has ended, the same command continues\n",
-                    counted(missing, "grain").c_str());
+        std::printf(
+            "missing   %s not yet submitted; where the command that submits them has ended, the same one continues\n",
+            counted(missing, "grain").c_str());
     if (const std::string log = s.submit_log(); !log.empty() && s.failed + s.killed + missing > 0)
         std::printf("log       %s, where `dcs submit` says what failed or does not run, and why\n", log.c_str());
     if (s.stuck > 0)
@@ -146,6 +147,10 @@ bool may_close(const Call &call, const std::vector<Session> &sessions) {
     return says_yes("Close " + counted(sessions.size(), "session") + ", and end " + counted(unfinished, "grain") + "?");
 }
 
+std::string ended_now(std::int64_t running) {
+    return counted(running, "running grain") + (running == 1 ? " gets" : " get") + " SIGTERM, and SIGKILL after 10 s";
+}
+
 int close(const Call &call) {
     const SessionsAnswer answer = chosen_sessions(call.arguments.words);
     if (answer.failure) return call.fail(*answer.failure);
@@ -163,7 +168,10 @@ int close(const Call &call) {
         closed.push_back(json_string(session.name()));
         if (call.format == Format::name) std::printf("%s\n", session.name().c_str());
         else if (call.format == Format::table)
-            std::printf("session %s %s\n", session.name().c_str(), error == NO_ERROR ? "closed" : "was already closed");
+            std::printf("session %s %s\n", session.name().c_str(),
+                        error != NO_ERROR     ? "was already closed"
+                        : session.running > 0 ? ("closed; " + ended_now(session.running)).c_str()
+                                              : "closed");
     }
     if (call.format == Format::json) print_document("dcs.session.close/1", "closed", json_array(closed));
     return exits::ok;

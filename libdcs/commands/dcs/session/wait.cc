@@ -134,7 +134,7 @@ int conclude(const Call &call, const char *schema, const std::vector<Standing> &
                                                                (verdict.cut_off ? " did not finish" : " did not run");
         std::printf("%s finished, %lld failed%s%s%s%s\n", counted(verdict.finished, "grain").c_str(),
                     static_cast<long long>(verdict.failed), killed.c_str(), missing.c_str(),
-                    verdict.can_go_on ? ": `dcs submit` has ended; the same command continues" : "",
+                    verdict.can_go_on ? ": the command that submits them has ended; the same command continues" : "",
                     verdict.cut_off ? "; the session was closed before all had ended" : "");
     }
     return verdict.exit();
@@ -177,7 +177,7 @@ std::string watch_line(const Session &s) {
 
 std::string watch_bar(const Session &s) {
     Progress progress;
-    progress.total = s.ready + s.running + s.finished;
+    progress.total = s.grains() - s.killed;
     progress.done = s.finished;
     progress.done_before = s.finished;
     progress.running = s.running;
@@ -233,7 +233,7 @@ Examples:
     .options = {{"timeout", 0, "S", seconds_from(0), "give up after S seconds (also 5m, 1:30:00)"}},
     .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last; the default), all (yours) or USER/all.
 Exit code: 0 all grains finished with exit code 0; 10 some failed or were killed, or did not run because the
-session was closed or `dcs submit` has ended; 6 timeout. Killed grains are not waited for.
+session was closed or the command that submits has ended; 6 timeout. Killed grains are not waited for.
 )",
     .run = wait_for_sessions};
 

@@ -76,7 +76,7 @@ std::string sessions_text(const View &view) {
     Table table{">SESSION", "FINISHED", ">RUNNING", ">READY", ">KILLED", ">CPU SAVED", "COMMAND"};
     for (const Session &s : view.sessions.sessions) {
         Progress progress;
-        progress.total = s.ready + s.running + s.finished;
+        progress.total = s.grains() - s.killed;
         progress.done = progress.done_before = s.finished;
         table.add({s.name(), progress_text(progress, bar_columns), std::to_string(s.running), std::to_string(s.ready),
                    std::to_string(s.killed), s.saved_cpu_s > 0 ? seconds_text(s.saved_cpu_s) : "-",
