@@ -23,6 +23,7 @@ namespace {
 constexpr Duration first_pause = milliseconds(200), longest_pause = seconds(5);
 constexpr Duration idle_before_tidy = milliseconds(200);
 constexpr Duration between_looks = seconds(10);  // for a former scheduler that returns after the promotion of a copy
+constexpr Duration between_room = seconds(30);
 constexpr std::size_t mirror_arrivals = 64;
 constexpr const char *seen_file = "/epoch";
 constexpr std::size_t seen_bytes = 80;
@@ -147,11 +148,13 @@ Status MirrorLink::open_copy() {
 void MirrorLink::one_connection() {
     const auto conn = link_.connect(*loop_, link_limits());
     if (!conn) return complain(copy_ ? conn.status().text : failed_);
+    room_at_ = Instant::never();
     while (!stopping_) {
         tell_the_old_one();
         const bool waiting = copy_ && (copy_->untidy() || (copy_->whole() && !failed_.empty()));
         const Instant tidy_at = waiting ? boot_clock() + idle_before_tidy : Instant::never();
-        const auto arrivals = loop_->wait(std::min(tidy_at, old_one_at_), mirror_arrivals);
+        if (boot_clock() >= room_at_) tell_room(*conn);
+        const auto arrivals = loop_->wait(std::min({tidy_at, old_one_at_, room_at_}), mirror_arrivals);
         for (const net::Arrival &arrival : arrivals) {
             if (arrival.conn == *conn && !heard(*conn, arrival)) return loop_->close(*conn);
             if (arrival.conn == old_one_ && arrival.what == net::What::opened) (void)loop_->send(old_one_, greeting());
@@ -165,9 +168,25 @@ void MirrorLink::one_connection() {
         }
         if (failed_.empty() || !copy_ || !copy_->whole()) continue;
         succeed();  // the scheduler has nothing to add, unless it is slow
-        (void)loop_->send(*conn, wire::MirrorHas{0, true, copy_->turn()});
+        (void)loop_->send(*conn, wire::MirrorHas{0, true, copy_->turn(), free_bytes()});
     }
     loop_->close(*conn);
+}
+
+std::uint64_t MirrorLink::free_bytes() const {
+    const Result<std::uint64_t> free = places_.disk->free_bytes();
+    return free ? std::max<std::uint64_t>(*free, 1) : 0;
+}
+
+// Before the disk is full, and also while nothing is copied.
+void MirrorLink::tell_room(ConnId conn) {
+    room_at_ = boot_clock() + between_room;
+    const std::uint64_t free = free_bytes();
+    const bool was_low = std::exchange(low_, free != 0 && free < limits::library_leaves_bytes);
+    if (low_ && !was_low)
+        log_warn("the disk with the copy of the scheduler's store has only " + std::to_string(free >> 20) +
+                 " MiB free: make room; when it is full, nothing more is copied");
+    (void)loop_->send(conn, wire::MirrorHas{0, false, 0, free});
 }
 
 // After a copy was promoted here, the former scheduler, which does not know that, may return at its address.
@@ -225,6 +244,7 @@ bool MirrorLink::heard(ConnId conn, const net::Arrival &arrival) {
         }
         if (!copy_) return false;
         if (failed_.empty()) complaint_.clear();
+        room_at_ = boot_clock() + first_pause;
         tell(copy_->whole() ? "current" : "none", failed_);
         return true;
     }
@@ -255,7 +275,7 @@ bool MirrorLink::page(ConnId conn, const wire::MirrorPage &page) {
     }
     if (copy_->whole() && !copy_->copying()) succeed();
     tell(copy_->copying() ? "copying" : "current", failed_);
-    (void)loop_->send(conn, wire::MirrorHas{page.number, copy_->whole(), copy_->turn()});
+    (void)loop_->send(conn, wire::MirrorHas{page.number, copy_->whole(), copy_->turn(), free_bytes()});
     failpoint("mirror.page.answered");
     return true;
 }

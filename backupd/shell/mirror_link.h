@@ -39,6 +39,8 @@ public:
 private:
     void work();
     void one_connection();
+    std::uint64_t free_bytes() const;
+    void tell_room(ConnId conn);
     void tell_the_old_one();  // that a copy of its store was promoted
     wire::MirrorCall greeting() const;
     Status open_copy();
@@ -59,6 +61,8 @@ private:
     std::string failed_;     // why there was no copy, or why it did not take a page; until it is whole
     ConnId old_one_{};       // a connection to another of its addresses, where the former scheduler may return
     Instant old_one_at_{};   // time of the next attempt
+    Instant room_at_ = Instant::never();  // when the scheduler is told how much is free
+    bool low_ = false;                    // little
     std::string complaint_;
     std::atomic<bool> stopping_{false};
     mutable std::mutex mutex_;

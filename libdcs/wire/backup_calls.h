@@ -116,6 +116,7 @@ struct MirrorHas {
     std::uint64_t number = 0;
     bool whole = false;
     std::uint64_t turn = 0;
+    std::uint64_t free_bytes = 0;  // on the disk of the copy; 0: it does not say
 };
 
 // From commands, to the scheduler by its socket for grain servers, and to the backup by its own. detach: the scheduler
@@ -175,7 +176,9 @@ template <class A> void serialize(A &a, MirrorPage &x, unsigned) {
       & at_most(limits::digest_bytes, DCS_FIELD(key)) & DCS_FIELD(offset) & DCS_FIELD(size)
       & at_most(limits::fetch_chunk_bytes, DCS_FIELD(bytes));
 }
-template <class A> void serialize(A &a, MirrorHas &x, unsigned) { a & DCS_FIELD(number) & DCS_FIELD(whole) & DCS_FIELD(turn); }
+template <class A> void serialize(A &a, MirrorHas &x, unsigned) {
+    a & DCS_FIELD(number) & DCS_FIELD(whole) & DCS_FIELD(turn) & shown_since<9>(DCS_FIELD(free_bytes));
+}
 template <class A> void serialize(A &a, AskMirror &x, unsigned) { a & DCS_FIELD(protocol) & DCS_FIELD(detach); }
 template <class A> void serialize(A &a, MirrorStatus &x, unsigned) {
     a & at_most(limits::name_bytes, DCS_FIELD(mode)) & at_most(limits::name_bytes, DCS_FIELD(state)) & DCS_FIELD(name)

@@ -27,7 +27,7 @@ template <> constexpr Rule rule<wire::GexecMany> = of_user(Right::holder);
 template <> constexpr Rule rule<wire::Gkill> = of_user(Right::holder, "kill a grain");
 template <> constexpr Rule rule<wire::Gwait> = of_user(Right::holder);
 template <> constexpr Rule rule<wire::GwaitMany> = of_user(Right::holder);
-template <> constexpr Rule rule<wire::Fetch> = of_user(Right::owner, "read what a grain has");
+template <> constexpr Rule rule<wire::Fetch> = of_user(Right::owner, reads_grain);
 template <> constexpr Rule rule<wire::Query> = of_user(Right::owner, "look at a grain");
 template <> constexpr Rule rule<wire::Explain> = of_user(Right::owner, "look at a grain");
 template <> constexpr Rule rule<wire::ExportPage> = of_user(Right::owner, "export a session");
@@ -181,6 +181,10 @@ std::string secure_command(const Caller &caller, const UserRequest &request) {
             return rule.what + (object.empty() ? "" : ", " + object);
         },
         request);
+}
+
+bool is_audited_read(const std::string &event) {
+    return is_audit(event) && event.find(std::string(" asked to ") + reads_grain) != std::string::npos;
 }
 
 Status check_token(const State &state, const Caller &caller) {

@@ -159,7 +159,9 @@ void first_call(Draft &d, const ServerFirstCall &in) {
     const wire::FirstCall &call = *in.call;
     const HostId id = d.state.host_id(call.host);
     if (Status s = check_certified(d.state, in.certified, call.host); !s) {
-        if (d.state.host(id)) d.host(id).refusal = Refusal{s.text, in.address, false, d.now};
+        if (d.state.host(id))
+            d.host(id).refusal =
+                Refusal{s.text, in.address, false, d.state.trust.removed.count(in.certified.key) != 0, d.now};
         if (in.certified.host == call.host) end_there(d, in, id, s.text);
         return turn_away(d, in, s.text);
     }
@@ -168,7 +170,7 @@ void first_call(Draft &d, const ServerFirstCall &in) {
         const std::string why = "this host is not in the scheduler's host table: add it there and reload";
         // One of which nothing is known may be of another pool.
         if (known) {
-            d.host(id).refusal = Refusal{why, in.address, false, d.now};
+            d.host(id).refusal = Refusal{why, in.address, false, false, d.now};
             end_there(d, in, id, "its host is no longer in the scheduler's host table");
         }
         return turn_away(d, in, why);
@@ -206,7 +208,7 @@ void first_call(Draft &d, const ServerFirstCall &in) {
 // Any peer can claim a name, so it changes nothing but what operators read of a host that does not call.
 void server_refused_at_door(Draft &d, const ServerRefused &in) {
     const HostId id = d.state.host_id(in.host);
-    if (d.state.host(id)) d.host(id).refusal = Refusal{in.why, in.address, in.clock, d.now};
+    if (d.state.host(id)) d.host(id).refusal = Refusal{in.why, in.address, in.clock, false, d.now};
 }
 
 wire::Configure configuration(const State &state, const HostConfig &config) {

@@ -46,9 +46,8 @@ void tell_refusal(const Draft &d, const Host &host, wire::ProblemRow &row) {
     if (refusal.why.empty()) return;
     row.problem += "; " + age_text(d, refusal.at) + " ago a call in its name" +
                    (refusal.address.empty() ? "" : " from " + refusal.address) + " was refused: " + refusal.why;
-    const bool revoked = refusal.why.find("revoked") != std::string::npos;  // its key stays refused
     const std::string join = "let it join again (dcs token create --host " + host.config->name +
-                             (revoked ? ", with --new-key added to the line that it prints)" : ")");
+                             (refusal.key_removed ? ", with --new-key added to the line that it prints)" : ")");
     row.advice = refusal.clock ? "set the clocks of that host and of this one right; if they are, " + join : join;
 }
 
@@ -64,7 +63,7 @@ enum class Trouble : std::uint8_t {
     silent,
     warned
 };
-constexpr Duration contested_for = seconds(60);  // a server that is refused asks at least every 15 s
+constexpr Duration contested_for = seconds(45);  // a server that is refused asks at least every 15 s
 
 // A host that restarts, or whose scheduler does, needs a moment.
 Duration patience(const Host &host) { return std::min(host.config->interval * 2, seconds(60)); }
@@ -95,7 +94,8 @@ void tell_trouble(const Draft &d, const Host &host, Trouble trouble, wire::Probl
         return;
     case Trouble::two_servers:
         row.problem = "is the name of two grain servers that run: the one" + place_text(host.address) +
-                      " is connected, another" + place_text(host.contested_from) + " is refused";
+                      " is connected, another" + place_text(host.contested_from) + " was refused " +
+                      age_text(d, host.contested) + " ago (while it runs, every 15 s)";
         row.affects = "grains that the refused server runs, if it has any: they were started again elsewhere";
         row.advice =
             "end one of them, or let it join under a name of its own (dcs token create --host NAME); of a pilot only "

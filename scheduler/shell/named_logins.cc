@@ -58,8 +58,12 @@ std::vector<NamedLogin> logins_of_masters(const std::vector<std::string> &names)
     return logins;
 }
 
+const char *why_no_effect(const NamedLogin &named) {
+    return named.words == "deny root" ? "root may always call" : "no grain runs under root's login";
+}
+
 std::string unknown_login_text(const NamedLogin &named) {
-    if (named.no_effect()) return named.place + ": `" + named.words + "`: no grain runs under root's login";
+    if (named.no_effect()) return named.place + ": `" + named.words + "`: " + why_no_effect(named);
     return named.place + ": `" + named.words + "`: this host knows no login " + named.login +
            (named.shuts_out ? ", nor another one of the list: only root and masters may use the pool" : "");
 }

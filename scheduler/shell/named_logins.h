@@ -16,7 +16,8 @@ struct NamedLogin {
     std::string login;
     bool admits = false;     // a line `user` of a policy whose lines `user` are all of this kind
     bool shuts_out = false;  // of an unknown one that admits: so are all others, and no user is admitted
-    bool no_effect() const { return words == "accounts=root"; }  // no grain runs under that login
+    // No grain runs under root's login, and root may always call.
+    bool no_effect() const { return words == "accounts=root" || words == "deny root"; }
     bool operator==(const NamedLogin &) const = default;
 };
 // Of texts without errors. Names of uids without a login, "uid1234", are left out.
@@ -25,6 +26,7 @@ std::vector<NamedLogin> logins_of_policy(std::string_view text, const std::strin
 
 std::vector<NamedLogin> logins_of_masters(const std::vector<std::string> &names);  // of the option --master
 
+const char *why_no_effect(const NamedLogin &named);
 // "FILE:LINE: ..."
 std::string unknown_login_text(const NamedLogin &named);
 void warn_of(const std::vector<NamedLogin> &unknown);  // in the log

@@ -153,8 +153,9 @@ std::vector<wire::ProblemRow> login_problems(const std::vector<NamedLogin> &unkn
         wire::ProblemRow row{"login " + named.login, named.place, "`" + named.words + "`"};
         row.advice = "correct it there and run `dcs reload`, or create the account";
         if (named.no_effect()) {
-            row.problem += " has no effect: no grain runs under root's login";
-            row.affects = "grains of root there, which run under an anonymous uid";
+            row.problem += std::string(" has no effect: ") + why_no_effect(named);
+            row.affects = named.words == "deny root" ? "root, who is not denied"
+                                                     : "grains of root there, which run under an anonymous uid";
             row.advice = "remove it there and run `dcs reload`";
         } else if (named.shuts_out) {
             row.problem += ": no login of the list is known here";

@@ -171,7 +171,8 @@ struct DurableHost {
 // Of a call in a host's name.
 struct Refusal {
     std::string why, address;
-    bool clock = false;  // a certificate's time of validity: a clock may be wrong
+    bool clock = false;        // a certificate's time of validity: a clock may be wrong
+    bool key_removed = false;  // from the pool: it stays refused
     Instant at{};
 };
 struct Host : DurableHost {

@@ -19,12 +19,6 @@ constexpr Duration patience = seconds(5);
 // So long, at most, turns wait while a new copy takes the last changes. Less than the above, when
 // the Service looks again.
 constexpr Duration settle_patience = seconds(4);
-constexpr const char *join_again = "let a backup join (`dcs token create --host NAME --role backup`)";
-constexpr const char *apart_advice =
-    "restart dcs_backupd there, after maintenance if need be: when it is back and up to date, commits wait again";
-// A scheduler whose copy was promoted waits too, and must not acknowledge anything.
-constexpr const char *detach_advice =
-    "`dcs backup detach` continues without it; if it was promoted elsewhere, stop this scheduler instead";
 
 }  // namespace
 
@@ -74,8 +68,6 @@ void Mirror::came(ConnId conn, const wire::AnyMessage &message, std::uint64_t re
     if (const auto *has = std::get_if<wire::MirrorHas>(&message)) return acknowledged(*has);
     if (const auto *no = std::get_if<wire::Refused>(&message)) return told_why_not(*no);
 }
-
-std::string Mirror::instead_of_waiting() const { return is_ahead(trouble_) ? copy_advice(trouble_) : detach_advice; }
 
 void Mirror::drop_link(const std::string &why) {
     conn_ = no_connection;
@@ -153,15 +145,8 @@ void Mirror::told_contents(const wire::MirrorContents &told) {
     else if (!reachable) begin_copy("the backup's copy has missed too much");
 }
 
-// It said so in the log of its host, where few look; it calls again and again.
-void Mirror::told_why_not(const wire::Refused &told) {
-    const std::string why = failing_copy_words + told.text;
-    if (why == failed_) return;
-    failed_ = why;
-    outside_.log(Level::error, why + (waits() ? "; commits wait for it; " + instead_of_waiting() : ""));
-}
-
 void Mirror::acknowledged(const wire::MirrorHas &has) {
+    if (has.free_bytes != 0) told_room(has.free_bytes);
     while (!sent_.empty() && sent_.front().number <= has.number) {
         sent_bytes_ -= sent_.front().bytes;
         sent_.pop_front();
@@ -201,53 +186,6 @@ void Mirror::asked(ConnId conn, const wire::AskMirror &ask, std::uint64_t reques
     if (!s) return answer(wire::error_reply(s));
     answer(status());
     settle();
-}
-
-wire::MirrorStatus Mirror::status() const {
-    wire::MirrorStatus s;
-    s.mode = word_of(setup_.mode);
-    s.name = setup_.identity.name, s.epoch = setup_.identity.epoch, s.turn = last_turn_;
-    s.copied = copied_;
-    s.attached = attachment_ == Attachment::attached;
-    s.detached = attachment_ == Attachment::detached;
-    s.text = why_not();
-    if (setup_.mode == MirrorMode::off) s.state = "none";
-    else if (conn_ == no_connection) s.state = "away";
-    else if (making_ || !whole_) s.state = "copying";
-    else s.state = copied_ == last_turn_ ? "current" : "behind";
-    if (setup_.mode == MirrorMode::off) return s;
-    s.lag_turns = last_turn_ - std::min(copied_, last_turn_);
-    s.lag_bytes = backlog_held_;
-    const Instant now = outside_.now();
-    if (!backlog_.empty()) s.lag_s = (now - backlog_.front().at).seconds();
-    if (holds() && holding_since_) s.waiting_s = (now - *holding_since_).seconds();
-    return s;
-}
-
-std::vector<wire::ProblemRow> Mirror::problems() const {
-    const bool linked = conn_ != no_connection, attached = attachment_ == Attachment::attached;
-    if (setup_.mode == MirrorMode::off || (linked && failed_.empty() && !apart_ && (whole_ || attached))) return {};
-    const std::string &why = why_not();
-    wire::ProblemRow row{"the backup's copy of the store", "", "", "", barred_ ? join_again : copy_advice(why)};
-    row.affects = "if this disk is lost, so is all work acknowledged " +
-                  (copied_ == 0 ? "that the copy lacks" : "since turn " + std::to_string(copied_));
-    if (attachment_ == Attachment::detached) {
-        row.problem = "it is detached: commits do not wait for it" + (why.empty() ? "" : " (" + why + ")");
-        row.advice += "; the copy is attached again when it is up to date";
-        if (apart_) row.advice = apart_advice;
-    } else if (linked && why.empty()) {
-        row.problem = "it is incomplete";
-    } else if (attached && setup_.mode == MirrorMode::sync) {
-        row.problem = "commits wait for it: " + why;
-        row.affects = "calls are not answered until it is back";
-        if (!is_ahead(why)) row.advice += std::string("; ") + detach_advice;
-    } else if (copied_ > 0) {
-        row.problem = "it is behind: " + why;
-    } else {
-        row.problem = "there is none: " + why;
-        row.advice += ", or do what `dcs backup status` says";
-    }
-    return {row};
 }
 
 // ---- what is committed --------------------------------------------------------------------

@@ -117,6 +117,7 @@ private:
     void told_why_not(const wire::Refused &told);
     std::string instead_of_waiting() const;
     const std::string &why_not() const { return trouble_.empty() ? failed_ : trouble_; }
+    void told_room(std::uint64_t free_bytes);
     void acknowledged(const wire::MirrorHas &has);
     void asked(ConnId conn, const wire::AskMirror &ask, std::uint64_t request);
     void begin_copy(const std::string &why);
@@ -145,14 +146,15 @@ private:
     std::uint64_t backlog_held_ = 0;
 
     ConnId conn_{};
-    bool whole_ = false;              // the copy there
-    bool apart_ = false;              // detached over this connection, so that the backup can be stopped
-    std::string trouble_;             // why there is no link, or no copy
-    std::string failed_;              // what the backup said of its copy, until that is up to date
-    bool barred_ = false;             // because its host is not the backup
-    std::uint64_t number_ = 0;        // of the last page
-    std::uint64_t whole_number_ = 0;  // of the page with which a new copy was whole
-    std::deque<Sent> sent_;           // not answered
+    bool whole_ = false;                     // the copy there
+    bool apart_ = false;                     // detached over this connection, so that the backup can be stopped
+    std::string trouble_;                    // why there is no link, or no copy
+    std::string failed_;                     // what the backup said of its copy, until that is up to date
+    std::uint64_t free_bytes_ = UINT64_MAX;  // there, as it said last
+    bool barred_ = false;                    // because its host is not the backup
+    std::uint64_t number_ = 0;               // of the last page
+    std::uint64_t whole_number_ = 0;         // of the page with which a new copy was whole
+    std::deque<Sent> sent_;                  // not answered
     std::uint64_t sent_bytes_ = 0;
     bool contents_told_ = false;
     std::set<std::string> contents_there_;

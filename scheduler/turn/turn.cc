@@ -257,7 +257,7 @@ void Turn::finish() {
     taken_bytes_ = taken_weight_ = answers_weight_ = 0;
     read_for_ = {};
     for (const Line &event : events) {
-        const bool again = event.text.starts_with(core::server_refused);
+        const bool again = event.text.starts_with(core::server_refused) || core::is_audited_read(event.text);
         if (const auto text = again ? refused_.to_write(event.text, now_) : std::optional(event.text))
             say(Level::info, {*text, event.sender});
     }

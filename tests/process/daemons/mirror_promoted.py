@@ -112,6 +112,8 @@ def promoted(pool):
     shutil.copytree(os.path.join(safe, "pki"), os.path.join(scheduler, "pki"))
     pool.start("second", "dcs_scheduler", "--dir", scheduler, "--tls", f"127.0.0.1:{pool.second}", *pool.options)
     pool.start_backup()
+    wait_for("the doctor to name the backup's place", lambda: tells(pool.at_vault("doctor", check=False).stdout,
+                                                                    "backup: is on the disk of the scheduler"))
     return old
 
 

@@ -354,7 +354,13 @@ def operated(w):
         w.pool.dcs("run", "--class", "0x1", "--", "true")
         wait_for(f"more in {name}", lambda: b" debug: " in open(os.path.join(w.pool.dir, name), "rb").read()[size:])
         w.pool.dcs("log-level", "off", *arguments)
-    assert w.pool.dcs("log-level", "loud", check=False).returncode == 2
+    for words, hint in ((("loud",), "dcs log-level debug"), (("local1", "debug"), "dcs log-level debug local1"),
+                        (("scheduler", "debug"), "dcs log-level debug")):
+        said = w.pool.dcs("log-level", *words, check=False)
+        assert said.returncode == 2 and tells(said.stderr, f"{words[0]} is not a log level") and tells(said.stderr, "hint: " + hint), said
+    patient = dict(w.pool.env, DCS_PATIENCE_S="abc")
+    said = subprocess.run([program("dcs"), "host", "ls"], env=patient, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, timeout=60)
+    assert said.returncode == 0 and tells(said.stderr, "warning: DCS_PATIENCE_S abc not number of seconds no effect"), said
 
 
 def main():

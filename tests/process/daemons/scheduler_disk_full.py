@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """The scheduler's disk is quite full: what frees space or ends work is done all the same, with the store's reserve, and
-what is new is refused until there is space; the reserve is then made again."""
+what is new is refused until there is space; the reserve is then made again. And the doctor names the backup's disk."""
 import glob
 import os
 import subprocess
@@ -27,7 +27,26 @@ def main():
         finally:
             pool.dcs("down", check=False)
             subprocess.run(["umount", "-l", disk], check=True)
+        backup(pool)
     print("a full disk was emptied by the scheduler's own commands")
+
+
+def backup(pool):
+    """The disk of its copy is told of before it is full."""
+    disk = os.path.join(pool.dir, "backup/mirror")
+    os.makedirs(disk, mode=0o700, exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200m,mode=700", "none", disk], check=True)
+    try:
+        pool.dcs("up", "--mirror", "lagging")
+        pool.dcs("run", "--", "true")
+        wait_for("the doctor's word", lambda: tells(pool.dcs("doctor", check=False).stdout, "backup's copy its disk has only MiB free"),
+                 timeout=120)
+        for folder in ("scheduler", "backup"):
+            log = os.path.join(pool.dir, folder, "log")
+            wait_for(f"the log of the {folder}", lambda: tells(open(log).read(), "copy of store only MiB free when it is full"))
+    finally:
+        pool.dcs("down", check=False)
+        subprocess.run(["umount", "-l", disk], check=True)
 
 
 def submit(pool, *command):

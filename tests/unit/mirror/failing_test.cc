@@ -103,4 +103,31 @@ TEST_CASE("operators see why the backup cannot keep the copy, until the copy is 
     CHECK(b.mirror->problems().empty());
 }
 
+TEST_CASE("operators hear of the backup's disk before it is full, also while nothing is copied") {
+    Bench b(MirrorMode::sync);
+    REQUIRE(b.connect().empty());
+    b.deliver_all();
+    const auto has = [&](std::uint64_t mib) {
+        b.mirror->came(Bench::backup, wire::MirrorHas{0, false, 0, mib << 20}, 0);
+    };
+    const auto logged = [&] {
+        return std::count_if(b.lines.begin(), b.lines.end(),
+                             [](const std::string &l) { return l == about("disk only 100 MiB free"); });
+    };
+    has(0);  // an older one, which does not say
+    has(256);
+    CHECK(b.mirror->problems().empty());
+    for (int n = 0; n < 2; ++n) has(100);
+    CHECK(logged() == 1);
+    REQUIRE(b.mirror->problems().size() == 1);
+    CHECK(b.mirror->problems()[0].problem == about("its disk has only 100 MiB free"));
+    CHECK(b.mirror->problems()[0].affects == about("when full commits wait"));
+    CHECK(b.status().state == "current");
+    b.append("t/1", "x");
+    b.deliver_all();
+    CHECK(b.copied() == b.history[b.store->turn()]);
+    has(300);
+    CHECK(b.mirror->problems().empty());
+}
+
 }  // namespace dcs::mirror_test

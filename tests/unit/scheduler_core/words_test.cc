@@ -264,7 +264,7 @@ TEST_CASE("a second server with a host's name, perhaps a copy, takes no place fr
         pool.call_in("h1");
         later(6);
         pool.feed(ServerFirstCall{ConnId{7000}, call, {}, {}, false, wire::newest_form, "10.0.0.9"});
-        CHECK(problem() == about("two grain servers another 10.0.0.9 refused"));
+        CHECK(problem() == about("two grain servers another 10.0.0.9 was refused 0 s ago"));
     }
     SECTION("its connection was closed, as by the kernel when it is killed") {
         pool.hang_up("h1");

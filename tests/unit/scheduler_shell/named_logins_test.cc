@@ -28,6 +28,9 @@ TEST_CASE("each login is found with its line") {
     CHECK(of_root.at(0).problem == about("accounts=root no effect root's login"));
     CHECK(of_root.at(0).affects == about("anonymous uid"));
     CHECK(unknown_login_text({"H:1", "accounts=root", "root"}) == about("H:1: accounts=root no grain"));
+    CHECK(unknown_login_text({"P:1", "deny root", "root"}) == about("P:1: deny root root may always call"));
+    CHECK(login_problems({{"P:1", "deny root", "root"}}).at(0).problem ==
+          about("deny root no effect root may always call"));
     const auto rows = login_problems(policy);
     REQUIRE(rows.size() == 2);
     CHECK(rows[1].entity == "login eve");

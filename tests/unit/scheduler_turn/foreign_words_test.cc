@@ -47,6 +47,26 @@ TEST_CASE("refused orders fill no log") {
     CHECK(count((left + " more lines about user ann were suppressed").c_str()) == 1);
 }
 
+TEST_CASE("repeated reads of another user's session fill no log") {
+    Pool pool({host("h1", 1)});
+    const ConnId ann = pool.control("ann", "prog"), root = pool.open(turn::Door::user, "root", true);
+    pool.ask<wire::OpenReply>(ann, wire::OpenSession{1, wire::OpenMode::open, false});
+    pool.ask<wire::Welcome>(root, wire::Hello{});
+    wire::Fetch read;
+    read.user = "ann", read.session = 1, read.grain = -1;
+    const auto lines_after = [&](int reads) {
+        for (int i = 0; i < reads; ++i) (void)pool.call(root, read);
+        return std::count_if(pool.outside->lines.begin(), pool.outside->lines.end(), [](const std::string &line) {
+            return line == about("audit: root asked to read what a grain has, ann/1");
+        });
+    };
+    CHECK(lines_after(1) == 1);
+    CHECK(lines_after(30) == 10);
+    pool.outside->clock = pool.outside->clock + seconds(3600);
+    CHECK(lines_after(30) == 11);
+    CHECK(pool.outside->lines.back() == about("and 21 times since"));
+}
+
 TEST_CASE("programs that begin without end fill no log, and an operator's acts have their lines") {
     Pool pool({host("h1", 1)});
     const auto begun = [&](const char *user) {

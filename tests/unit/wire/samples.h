@@ -210,7 +210,7 @@ inline std::vector<AnyMessage> all() {
         MirrorCall{opening_form, 4, 5, 6, 7, 8},
         MirrorContents{std::string(64, 'd'), true},
         MirrorPage{1, MirrorStep::content, 2, 3, 4, "sessions/ann/3/status", std::string(32, 'k'), 5, 6, "bytes"},
-        MirrorHas{7, true, 8},
+        MirrorHas{7, true, 8, 9},
         AskMirror{opening_form, true},
         MirrorStatus{"sync", "behind", 1, 2, 3, 4, 5, 6, 1.5, true, true, 2.5, "why"},
         Peek{key, 2, 4, Stream::err, 1ull << 33, 4096, 7},

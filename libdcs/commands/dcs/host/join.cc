@@ -182,7 +182,7 @@ int tell(const Call &call, const JoinOrder &order, const pki::Identity &who, boo
         if (const std::string own = own_name(); own != name.substr(0, name.find('.')))
             std::printf(
                 "This machine's own name is %s. If %s is another machine, join there with a new code, and here "
-                "with one for %s.\n",
+                "with one for %s and --new-key.\n",
                 own.c_str(), name.c_str(), own.c_str());
         std::printf("%s\n", next_step(order, name, changed).c_str());
     }

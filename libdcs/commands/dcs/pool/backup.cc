@@ -93,6 +93,8 @@ int status_of_far_copy(const Call &call, const Pool &pool, const CopyStatus &cop
 std::string hint_about(const Daemon &backup, const Pool &pool) {
     const bool none = ::access(backup.directory.c_str(), F_OK) != 0;
     const bool by_up = pool.maker() == Pool::Maker::dcs_up;
+    if (none && ::access((std::string(services_place) + "/backup/service").c_str(), F_OK) == 0)
+        return std::string("the backup of this host: dcs backup status --dir ") + services_place;
     if (by_up && backup.up) return "it runs as process " + std::to_string(backup.pid) + " and may answer later";
     if (by_up) return none ? "there is none; `dcs up` starts one" : "`dcs up` starts it again";
     if (none && !pool.exists()) return start_hint(pool.directory());
@@ -196,12 +198,14 @@ int promote_of_hosts(const Call &call, const Pool &pool) {
     const auto said = run_promotion(pool);
     if (!said) return call.fail(not_promoted(said.status(), "nothing was promoted"));
     const std::string scheduler = pool.path("scheduler");
-    const bool service = pool.directory() == services_place && has_service("dcs-scheduler");
-    const std::string files = "Next: put the pool's authority into " + scheduler + "/pki and its host table into ";
+    const bool packaged = pool.directory() == services_place;  // their service names this file
+    const std::string files = "Next: put the pool's authority into " + scheduler + "/pki and its host table into " +
+                              (packaged ? "/etc/dcs/hosts" : scheduler + "/hosts");
     return tell(call, pool, *said,
-                service ? files + "/etc/dcs/hosts, then `systemctl start dcs-scheduler dcs-backupd`."
-                        : files + scheduler + "/hosts, then start `dcs_scheduler --dir " + scheduler +
-                              " --tls ADDRESS:PORT`, and the backup.");
+                packaged && has_service("dcs-scheduler")
+                    ? files + ", then `systemctl start dcs-scheduler dcs-backupd`."
+                    : files + ", then start `dcs_scheduler --dir " + scheduler +
+                          (packaged ? " --hosts /etc/dcs/hosts" : "") + " --tls ADDRESS:PORT`, and the backup.");
 }
 
 int promote(const Call &call) {

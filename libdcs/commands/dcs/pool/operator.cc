@@ -6,6 +6,7 @@
 #include <iterator>
 #include <set>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "commands/dcs/frame/call.h"
@@ -50,6 +51,19 @@ void add_sessions_left(std::vector<wire::ProblemRow> &problems) {
     }
 }
 
+// After a promotion the scheduler is where the backup is, until that moves.
+void add_backup_beside(const Pool &pool, std::vector<wire::ProblemRow> &problems) {
+    struct stat store {
+    }, copy{};
+    const bool both = pool.maker() == Pool::Maker::other && pool.scheduler().up && pool.backup().up;
+    if (!both || ::stat(pool.path("scheduler").c_str(), &store) != 0 ||
+        ::stat(pool.path("backup").c_str(), &copy) != 0 || store.st_dev != copy.st_dev)
+        return;
+    problems.push_back({"backup", "", "is on the disk of the scheduler",
+                        "if this disk is lost, so are the store and what the backup has",
+                        "let a backup join on another host (`dcs token create --role backup`)"});
+}
+
 int doctor(const Call &call) {
     auto reply = ask_any<wire::DoctorReply>(wire::Doctor{});
     if (!reply) {
@@ -68,6 +82,7 @@ int doctor(const Call &call) {
     }
     std::vector<wire::ProblemRow> &problems = reply->problems;
     add_sessions_left(problems);
+    add_backup_beside(Pool(call.directory), problems);
     if (call.format == Format::json) {
         std::vector<std::string> rows;
         for (const wire::ProblemRow &p : problems) rows.push_back(wire::to_json(p));
@@ -123,8 +138,20 @@ int reload(const Call &call) {
     return call.fail(failure);
 }
 
+bool is_level(const std::string &word) {
+    return std::any_of(std::begin(wire::log_levels), std::end(wire::log_levels),
+                       [&](const char *l) { return word == l; });
+}
+
 int log_level(const Call &call) {
     const auto &words = call.arguments.words;
+    if (!is_level(words[0])) {
+        const bool turned = words.size() > 1 && is_level(words[1]);
+        return call.fail(usage_failure(
+            "`" + words[0] + "` is not a log level: off, error, warn, info or debug",
+            !turned ? "for example dcs log-level debug"
+                    : "dcs log-level " + words[1] + (words[0] == "scheduler" ? "" : " " + shell_word(words[0]))));
+    }
     const wire::SetLogLevel order{words.size() > 1 ? words[1] : "", words[0]};
     const auto reply = ask_any<wire::Done>(order);
     return reply ? exits::ok : call.fail(failure_of("the level was not set", reply.status()));
@@ -138,7 +165,7 @@ extern const Verb doctor_verb = {
     .summary = "list problems of the pool, and what to do",
     .about = R"(Lists problems that the scheduler knows: sessions that were set aside because their files are damaged,
 other damage of the backing store, a disk that is nearly full, hosts that are late, dead or have never called,
-and your grains that no host can take or that come back from hosts repeatedly.
+a backup on the scheduler's disk, and your grains that no host can take or that come back from hosts repeatedly.
 
 Examples:
   dcs doctor

@@ -17,7 +17,17 @@
 namespace dcs::commands {
 namespace {
 
-bool patience_is_the_users = std::getenv("DCS_PATIENCE_S") != nullptr;
+// As d_pool::patience() reads it.
+bool reads_patience() {
+    const char *text = std::getenv("DCS_PATIENCE_S");
+    if (text == nullptr || *text == '\0') return false;
+    char *end = nullptr;
+    const double s = std::strtod(text, &end);
+    if (*end == '\0' && s >= 0 && s <= 1e6) return true;
+    std::fprintf(stderr, "warning: DCS_PATIENCE_S is `%s`, and not a number of seconds: it has no effect\n",
+                 printable(text).c_str());
+    return false;
+}
 
 }  // namespace
 
@@ -46,10 +56,13 @@ std::string own_user() {
     return name;
 }
 
-bool user_set_patience() { return patience_is_the_users; }
+bool user_set_patience() {
+    static const bool set = reads_patience();
+    return set;
+}
 
 void set_patience(int seconds) {
-    if (!patience_is_the_users) this_pool().set_patience(seconds);
+    if (!user_set_patience()) this_pool().set_patience(seconds);
 }
 
 void work_patiently() {
