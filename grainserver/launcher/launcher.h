@@ -83,6 +83,7 @@ private:
         bool low_priority = false;
         files::ExitRecord exit;
         files::Limits limits;
+        Instant next_watch{};
         files::Account account;
         Indices indices;        // of resources, that no other grain gets until no process of it is left
         bool in_group = false;  // it had a leaf from its start on

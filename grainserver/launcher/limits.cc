@@ -13,7 +13,9 @@
 
 namespace dcs::launcher {
 namespace {
-constexpr int look_share = 50;  // a check takes at most one part in this number of the time
+// The checks of one grain take at most one part in this number of the time. Each waits for itself: one that is made
+// to take long must not keep the others from theirs.
+constexpr int look_share = 50;
 
 bool watches(const files::Limits &l) { return l.memory_mb > 0 || l.processes > 0 || l.cpu_s > 0 || l.disk_mb > 0; }
 
@@ -145,24 +147,27 @@ void Launcher::watch_one(const std::string &dir, Running &grain, const ProcessTa
 }
 
 void Launcher::watch(Instant now) {
-    bool any = false, look = false;
-    for (const auto &[dir, grain] : grains_) {
-        if (grain.first_process_ended || !watches(grain.limits)) continue;
-        any = true;
-        look = look || needs_table(grain.limits, grain.leaf.memory, grain.leaf.processes);
-    }
-    next_watch_ = Instant::never();
-    if (!any) return;
+    const auto due = [&](const Running &grain) {
+        return !grain.first_process_ended && watches(grain.limits) && grain.next_watch <= now;
+    };
+    const auto by_table = [](const Running &grain) {
+        return needs_table(grain.limits, grain.leaf.memory, grain.leaf.processes);
+    };
     std::optional<ProcessTable> table;
-    if (look) table.emplace();
+    for (const auto &[dir, grain] : grains_)
+        if (!table && due(grain) && by_table(grain)) table.emplace();
+    const Duration to_read = boot_clock() - now;
+    next_watch_ = Instant::never();
     for (auto &[dir, grain] : grains_) {
-        if (grain.first_process_ended || !watches(grain.limits)) continue;
-        const bool by_table = needs_table(grain.limits, grain.leaf.memory, grain.leaf.processes);
-        DCS_REQUIRE(!by_table || table, "the need for the process table was determined before");
-        watch_one(dir, grain, by_table ? &*table : nullptr);
+        if (due(grain)) {
+            const Instant before = boot_clock();
+            watch_one(dir, grain, by_table(grain) ? &*table : nullptr);
+            const Instant after = boot_clock();
+            const Duration took = to_read + (after - before);
+            grain.next_watch = after + std::max(look_often, Duration{took.ns * look_share});
+        }
+        if (!grain.first_process_ended && watches(grain.limits)) next_watch_ = std::min(next_watch_, grain.next_watch);
     }
-    const Instant after = boot_clock();
-    next_watch_ = after + std::max(look_often, Duration{(after - now).ns * look_share});
 }
 
 bool NewSessions::matter() {
