@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 
+from hurry import Hurry
 from pool import Pool, program, tells, wait_for
 
 SLICE = 1.0
@@ -256,7 +257,8 @@ def late_and_dead(w):
         os.kill(pid, signal.SIGCONT)
         w.host("local6", lambda h: h["state"] == "active", "forgiven as soon as it reports")
         w.running(70, 1, "local6", "its grain undisturbed", start)
-        w.wait("some processor time", lambda: w.pool.json("grain", "show", "70:1")["grain"]["run_cpu_s"] >= 0.5, "70:1")
+        with Hurry(w.pool):
+            w.wait("some processor time", lambda: w.pool.json("grain", "show", "70:1")["grain"]["run_cpu_s"] >= 0.5, "70:1")
         w.open(burnt)
 
         os.kill(pid, signal.SIGSTOP)
