@@ -19,7 +19,7 @@ PODMAN = "/usr/bin/podman"
 # In podman's place: says how it was called and what its configuration is, and waits.
 MADE_PODMAN = """#!/bin/sh
 {{ env; for word; do echo "WORD=$word"; done; cat $CONTAINERS_CONF $CONTAINERS_STORAGE_CONF $CONTAINERS_REGISTRIES_CONF; }} >{base}/said.new && mv {base}/said.new {base}/said
-while [ ! -e {base}/go ]; do sleep 0.02; done
+while [ -d {base} ] && [ ! -e {base}/go ]; do sleep 0.02; done
 exit 1
 """
 IN_ITS_PLACE = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", f'mount --bind $0 {PODMAN} && exec "$@"']
