@@ -140,9 +140,10 @@ std::string Making::untar(const std::string &archive, const std::string &to, con
 
 // podman itself puts the layers together.
 std::string Making::flatten(const std::string &to) {
-    const std::string configs = making_ + "/podman", flat = making_ + "/flat.tar";
-    if (const std::string error = write_configs(configs); !error.empty()) return error;
-    const Environment environment{configs, configs};
+    const std::string configs = std::string(private_place) + "/unpacking", graph = making_ + "/graph",
+                      flat = making_ + "/flat.tar";
+    if (const std::string error = write_configs(configs, graph); !error.empty()) return error;
+    const Environment environment{making_, configs};
     const Fd log(::memfd_create("podman", MFD_CLOEXEC));
     const auto step = [&](std::vector<std::string> words) {
         words.insert(words.begin(), podman);
@@ -160,7 +161,7 @@ std::string Making::flatten(const std::string &to) {
         !step({"export", "--output", flat, "flat"}))
         return "podman cannot unpack the image: " + tail_of(log.get());
     unmount_below(making_);
-    remove_all(configs + "/graph");  // a copy for each layer
+    remove_all(graph);  // a copy for each layer
     return untar(flat, to, environment);
 }
 

@@ -5,7 +5,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <optional>
 
 #include <fcntl.h>
@@ -136,14 +135,17 @@ int report(const Wanted &wanted, const Supervision &run, int log) {
     return give_back(wanted.room, "podman: " + tail_of(log));
 }
 
-int run_container(const Wanted &wanted, mode_t mask, const std::string &rootfs, const std::string &state, int signals) {
+int run_container(const Wanted &wanted, mode_t mask, const std::string &rootfs, int signals) {
+    const std::string state = std::string(private_place) + "/run";
     char self[4096];
     const ssize_t length = ::readlink("/proc/self/exe", self, sizeof self);
     const std::string runner(self, length > 0 ? static_cast<std::size_t>(length) : 0);
-    const Mounts mounts{rootfs, wanted.grains, wanted.room, runner, wanted.brought, gpu_devices(wanted.gpus)};
-    if ((rootfs + wanted.room + runner + wanted.brought).find(':') != std::string::npos)
+    const Mounts mounts{mount_root(rootfs, wanted.grains), wanted.grains, wanted.room, runner, wanted.brought,
+                        gpu_devices(wanted.gpus)};
+    if ((mounts.rootfs + wanted.room + runner + wanted.brought).find(':') != std::string::npos)
         return give_back(wanted.room, "podman takes no path with a colon: " + wanted.room);
-    if (const std::string wrong = write_configs(state); !wrong.empty()) return give_back(wanted.room, wrong);
+    if (const std::string wrong = write_configs(state, state + "/graph"); !wrong.empty())
+        return give_back(wanted.room, wrong);
     const Fd words(pack(words_for(wanted, mounts, mask))), log(::memfd_create("podman", MFD_CLOEXEC));
     int ends[2];
     const int yes = 1;
@@ -160,22 +162,7 @@ int run_container(const Wanted &wanted, mode_t mask, const std::string &rootfs, 
     Supervision run(line.get(), signals, engine);
     run.run();
     end_all();
-    unmount_below(state);
-    std::error_code ignored;
-    std::filesystem::remove_all(state, ignored);
     return report(wanted, run, log.get());
-}
-
-// Of grains of this host that were killed with all their processes.
-void remove_remains(const std::string &store) {
-    std::error_code error;
-    for (std::filesystem::directory_iterator it(store, error), end; !error && it != end; it.increment(error)) {
-        const std::string name = it->path().filename();
-        if (!name.starts_with("run-")) continue;
-        const std::string process = "/proc/" + name.substr(4);
-        std::error_code ignored;
-        if (::access(process.c_str(), F_OK) != 0) std::filesystem::remove_all(it->path(), ignored);
-    }
 }
 
 }  // namespace
@@ -199,8 +186,7 @@ int run_outside(const Wanted &wanted) {
     ::sigprocmask(SIG_BLOCK, &taken, nullptr);
     const Fd signals(::signalfd(-1, &taken, SFD_CLOEXEC));
     if (!signals) return give_back(wanted.room, std::strerror(errno));
-    remove_remains(wanted.store);
-    return run_container(wanted, mask, rootfs.path, wanted.store + "/run-" + std::to_string(::getpid()), signals.get());
+    return run_container(wanted, mask, rootfs.path, signals.get());
 }
 
 }  // namespace dcs::container

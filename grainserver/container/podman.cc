@@ -30,8 +30,9 @@ constexpr off_t tail_bytes = 2000;
 // The variables by which podman finds itself to be the one that its rootless parent starts in the user namespace: that
 // is what this program has made already, with one uid and without helpers that have privileges.
 std::vector<std::string> variables(const Environment &environment) {
+    const std::string &home = environment.configs.empty() ? environment.temporary : environment.configs;
     std::vector<std::string> all = {"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL=C.UTF-8",
-                                    "HOME=" + environment.home, "TMPDIR=" + environment.home};
+                                    "HOME=" + home, "TMPDIR=" + environment.temporary};
     if (environment.configs.empty()) return all;
     for (const char *name : {"CONTAINERS_CONF=", "CONTAINERS_STORAGE_CONF=", "CONTAINERS_REGISTRIES_CONF="}) {
         const std::string key(name);
@@ -40,7 +41,7 @@ std::vector<std::string> variables(const Environment &environment) {
                                                                      : "registries.conf";
         all.push_back(key + environment.configs + "/" + file);
     }
-    all.push_back("XDG_RUNTIME_DIR=" + environment.home);
+    all.push_back("XDG_RUNTIME_DIR=" + home);
     all.push_back("_CONTAINERS_USERNS_CONFIGURED=done");
     all.push_back("_CONTAINERS_ROOTLESS_UID=" + std::to_string(::geteuid()));
     all.push_back("_CONTAINERS_ROOTLESS_GID=" + std::to_string(::getegid()));
@@ -132,7 +133,7 @@ std::string tail_of(int log) {
 
 // Locks in files: those in shared memory would be lost for the account when a grain is killed. No limits of its own:
 // the launcher has set those of the grain.
-std::string write_configs(const std::string &directory) {
+std::string write_configs(const std::string &directory, const std::string &graph) {
     ::mkdir(directory.c_str(), 0700);
     const std::string quoted = "\"" + directory;
     std::string wrong = put(directory + "/containers.conf",
@@ -141,12 +142,12 @@ std::string write_configs(const std::string &directory) {
                             "pids_limit = 0\ndefault_ulimits = []\n"
                             "[engine]\nlock_type = \"file\"\ncgroup_manager = \"cgroupfs\"\n"
                             "events_logger = \"none\"\ntmp_dir = " +
-                                quoted + "/tmp\"\n",
+                                quoted + "/tmp\"\nstatic_dir = " + quoted + "/static\"\n",
                             O_CREAT | O_TRUNC);
     if (wrong.empty())
         wrong = put(directory + "/storage.conf",
-                    "[storage]\ndriver = \"vfs\"\ngraphroot = " + quoted +
-                        "/graph\"\nrootless_storage_path = " + quoted + "/graph\"\nrunroot = " + quoted +
+                    "[storage]\ndriver = \"vfs\"\ngraphroot = \"" + graph + "\"\nrootless_storage_path = \"" + graph +
+                        "\"\nrunroot = " + quoted +
                         "/run\"\n[storage.options]\nignore_chown_errors = \"true\"\n"
                         "[storage.options.vfs]\nignore_chown_errors = \"true\"\n",
                     O_CREAT | O_TRUNC);
@@ -206,6 +207,19 @@ void unmount_below(const std::string &directory) {
     for (auto place = places.rbegin(); place != places.rend(); ++place) (void)::umount2(place->c_str(), MNT_DETACH);
 }
 
+// Before Linux 5.11 user namespaces mount no overlays: the image itself is the root.
+std::string mount_root(const std::string &rootfs, const std::string &grains) {
+    const std::string place(private_place), image = place + "/image", upper = place + "/upper", work = place + "/work",
+                                            root = place + "/root";
+    std::error_code error;
+    for (const std::string &name : {image, upper + grains, work, root})
+        std::filesystem::create_directories(name, error);
+    const std::string layers = "lowerdir=" + image + ",upperdir=" + upper + ",workdir=" + work;
+    const bool mounted = !error && ::mount(rootfs.c_str(), image.c_str(), nullptr, MS_BIND, nullptr) == 0 &&
+                         ::mount("overlay", root.c_str(), "overlay", 0, layers.c_str()) == 0;
+    return mounted ? root : rootfs;
+}
+
 std::string enter_namespaces() {
     const std::string uid = std::to_string(::geteuid()), gid = std::to_string(::getegid());
     if (::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
@@ -219,6 +233,8 @@ std::string enter_namespaces() {
     // crun refuses to start where both versions of control groups have controllers. It needs none.
     struct stat st {};
     if (::stat("/sys/fs/cgroup/unified", &st) == 0) (void)::mount("none", "/sys/fs/cgroup", "tmpfs", 0, nullptr);
+    if (::mount("none", private_place, "tmpfs", 0, "mode=0700,size=64m") != 0)
+        return std::string(private_place) + ": " + std::strerror(errno);
     return "";
 }
 

@@ -10,8 +10,8 @@ namespace dcs::container {
 
 // Keys and values of what such a program gets; nothing of the grain's, which its user chose.
 struct Environment {
-    std::string home;     // a private directory
-    std::string configs;  // of podman; empty: none
+    std::string temporary;  // a directory for large temporary files
+    std::string configs;    // of podman, and its home; empty: none
 };
 // Starts it with no signal blocked. `fds`: take the places from 3 on. Standard input is empty; both outputs go to
 // `log`. -1 and errno.
@@ -27,10 +27,14 @@ std::string tail_of(int log);
 
 // podman, in a user namespace that maps one uid, with all that it keeps in a directory of this grain.
 
+// A tmpfs in the mount namespace of this grain. Other processes of its account do not see it, and cannot rename its
+// directory, as they could one of the account's own, to have podman read their configuration: it is the kernel's.
+inline constexpr const char *private_place = "/proc/driver";
+
 inline constexpr const char *podman = "/usr/bin/podman";  // also in grainserver/shell/found_resources.cc
 
-// Makes the directory, with podman's configuration files. What is wrong, or "".
-std::string write_configs(const std::string &directory);
+// Makes the directory, with podman's configuration files. Layers of images go to `graph`. What is wrong, or "".
+std::string write_configs(const std::string &directory, const std::string &graph);
 
 struct Mounts {
     std::string rootfs, grains, room, runner, program;  // program: of the host; empty: none
@@ -43,8 +47,13 @@ std::vector<std::string> podman_command(const Mounts &mounts, bool network);
 // The device files of these GPUs, "0,2" or "all", and those that every program with a GPU needs.
 std::vector<std::string> gpu_devices(const std::string &gpus, const std::string &directory = "/dev");
 
-// Enters a user namespace that maps this account alone, and a mount namespace. What is wrong, or "".
+// Enters a user namespace that maps this account alone, and a mount namespace with a private place. What is wrong, or
+// "".
 std::string enter_namespaces();
+
+// Mounts an unpacked image in the private place, with a layer for mount points above it: other processes of the account
+// write in the image, but the first program in the container, below `grains`, they cannot replace. Returns the root.
+std::string mount_root(const std::string &rootfs, const std::string &grains);
 
 // Unmounts all that podman mounted below the directory.
 void unmount_below(const std::string &directory);

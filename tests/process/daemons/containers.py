@@ -209,7 +209,7 @@ def unpacked(pool):
     for name in pool.host_names():
         store = os.path.join(pool.dir, "servers", name, "images")
         for entry in os.listdir(store) if os.path.isdir(store) else ():
-            if os.path.isdir(os.path.join(store, entry)) and "." not in entry and not entry.startswith("run-"):
+            if os.path.isdir(os.path.join(store, entry)) and "." not in entry:
                 found[name, entry] = os.stat(os.path.join(store, entry)).st_ino
     return found
 

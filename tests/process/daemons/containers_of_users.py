@@ -53,8 +53,8 @@ def each_account_has_its_own(host, image):
     for uid in accounts.values():
         st = os.stat(os.path.join(store, str(uid)))
         assert (st.st_uid, st.st_mode & 0o777) == (uid, 0o700), st
-        left = [name for name in os.listdir(os.path.join(store, str(uid))) if name.startswith(("archive.", "run-"))]
-        assert not left, left
+        left = sorted(name[64:] for name in os.listdir(os.path.join(store, str(uid))))  # after the digest
+        assert left == ["", ".lock"], left
     library = os.path.join(host.server_dir, "library")
     assert os.stat(library).st_mode & 0o077 == 0, "contents are not for other accounts"
 

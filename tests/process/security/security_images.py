@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """What an image may unpack to. dcs_container is run as the launcher runs it, without a pool: beyond the host's size of unpacked
-images by bytes or by names it ends tar, and says so; older images go by size, and what a killed grain has begun goes too."""
+images by bytes or by names it ends tar, and says so; older images go by size, and what a killed grain has begun goes too. And
+what podman reads: no other process of the account reaches it, so that podman starts no programs of others."""
 import hashlib
 import io
 import os
@@ -9,10 +10,19 @@ import sys
 import tarfile
 import tempfile
 
-from pool import about, program
+import containers
+from pool import about, program, wait_for
 
 MB = 1 << 20
 NOT_EXECUTABLE = 126
+PODMAN = "/usr/bin/podman"
+# In podman's place: says how it was called and what its configuration is, and waits.
+MADE_PODMAN = """#!/bin/sh
+{{ env; for word; do echo "WORD=$word"; done; cat $CONTAINERS_CONF $CONTAINERS_STORAGE_CONF $CONTAINERS_REGISTRIES_CONF; }} >{base}/said.new && mv {base}/said.new {base}/said
+while [ -d {base} ] && [ ! -e {base}/go ]; do sleep 0.02; done
+exit 1
+"""
+IN_ITS_PLACE = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", f'mount --bind $0 {PODMAN} && exec "$@"']
 
 
 def rootfs(path, files=1, size=0):
@@ -29,15 +39,18 @@ class Host:
     def __init__(self, base):
         self.base, self.store = base, os.path.join(base, "images")
         self.grains = os.path.join(base, "grains")
-        os.makedirs(os.path.join(self.grains, "g/room"))
+        os.makedirs(os.path.join(self.grains, "g/room/work"))
 
     def run(self, image, images_mb):
         """Exit status and words. An image that unpacks has no program here, so podman or the look-up of the program fails."""
-        words = [program("dcs_container"), "run", image, self.store, self.name(image), self.grains, "0", str(images_mb), "", "", "", "/none",
-                 "none"]
-        done = subprocess.run(words, env=dict(os.environ, DCS_GRAIN_DIR=os.path.join(self.grains, "g/room")), stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=600)
-        return done.returncode, done.stdout.decode()
+        grain = self.start(image, images_mb)
+        said, _ = grain.communicate(timeout=600)
+        return grain.returncode, said.decode()
+
+    def start(self, image, images_mb, by=(), argv=("/none",)):
+        words = [program("dcs_container"), "run", image, self.store, self.name(image), self.grains, "0", str(images_mb), "", "", "", argv[0]]
+        return subprocess.Popen([*by, *words, *argv], env=dict(os.environ, DCS_GRAIN_DIR=os.path.join(self.grains, "g/room")),
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
 
     @staticmethod
     def name(image):
@@ -75,6 +88,59 @@ def what_was_begun_goes(host):
     assert host.has(other) and not os.path.exists(begun + ".new")
 
 
+def opened_or_made(path):
+    """By another process of the account, before podman reads it, or in its place."""
+    for attempt in (lambda: os.close(os.open(path, os.O_RDONLY)), lambda: os.makedirs(path, exist_ok=True)):
+        try:
+            attempt()
+            return True
+        except OSError:
+            pass
+    return False
+
+
+def podman_reads_only_its_own(host):
+    """While it unpacks an image, and while it starts a container."""
+    made, said, go = (os.path.join(host.base, name) for name in ("podman", "said", "go"))
+    with open(made, "w") as file:
+        file.write(MADE_PODMAN.format(base=host.base))
+    os.chmod(made, 0o755)
+    layers, plain = os.path.join(host.base, "layers.tar"), rootfs(os.path.join(host.base, "plain.tar.gz"))
+    with tarfile.open(layers, "w") as archive:
+        archive.addfile(tarfile.TarInfo("manifest.json"))
+    for image, expected in ((layers, "podman cannot load"), (plain, "podman:")):
+        grain = host.start(image, 600, [*IN_ITS_PLACE, made])
+        wait_for("podman", lambda: os.path.exists(said) or grain.poll() is not None)
+        assert grain.poll() is None, grain.communicate()
+        text = open(said).read()
+        assert "cgroup_manager" in text and "[storage]" in text, text
+        read = dict(line.split("=", 1) for line in text.splitlines() if line.startswith(("CONTAINERS_", "HOME=", "XDG_RUNTIME_DIR=")))
+        assert len(read) == 5, read
+        words = [line[5:] for line in text.splitlines() if line.startswith("WORD=")]
+        if image == plain:
+            read["--rootfs"] = words[words.index("--rootfs") + 1]
+        for name, path in read.items():
+            assert not opened_or_made(path), (name, path)
+        open(go, "w").close()
+        out, _ = grain.communicate(timeout=60)
+        assert expected in out.decode(), out
+        os.remove(said)
+        os.remove(go)
+
+
+def the_first_process_is_closed(host):
+    """It has no filter. Without a rung that keeps the grain from other processes, it is the kernel that keeps it from this one."""
+    image = os.path.join(host.base, "busybox.tar")
+    with tarfile.open(image, "w") as archive:
+        for path in ("/bin/busybox", *containers.libraries_of("/bin/busybox")):
+            archive.add(os.path.realpath(path), path[1:])
+    look = "for p in 1 self; do if (: </proc/$p/environ); then echo $p open; else echo $p closed; fi; done"
+    out, _ = host.start(image, 600, argv=["/bin/busybox", "sh", "-c", look]).communicate(timeout=60)
+    assert b"1 closed" in out and b"self open" in out, out
+    names = os.listdir(os.path.join(host.store, host.name(image)))
+    assert set(names) <= {"bin", "lib", "lib64", "usr"}, names  # nothing is written in the image
+
+
 def main():
     with tempfile.TemporaryDirectory(prefix="dcs-images-", dir="/var/tmp") as base:
         host = Host(base)
@@ -86,6 +152,10 @@ def main():
         too_large(host)
         older_ones_go_by_size(host)
         what_was_begun_goes(host)
+        if os.access(PODMAN, os.X_OK):
+            podman_reads_only_its_own(host)
+            if os.access("/bin/busybox", os.X_OK):
+                the_first_process_is_closed(host)
 
 
 if __name__ == "__main__":
