@@ -160,7 +160,12 @@ file = "input"
     assert desk.submit("--wait", "brings.toml", check=False).returncode == 10
     desk.write("input", "second")
     refused = desk.submit("--wait", "brings.toml", check=False)
-    assert refused.returncode not in (0, 10) and about(refused.stderr.decode(), "was not submitted --new starts over"), refused
+    told = refused.stderr.decode()
+    assert refused.returncode not in (0, 10) and about(told, "was not submitted") and about(told, "earlier one back --new starts over"), refused
+    desk.submit("--wait", "--new", "brings.toml")
+    desk.write("input", "third")  # of a grain that has succeeded
+    kept = desk.submit("--wait", "brings.toml")
+    assert about(kept.stderr.decode(), "is complete") and about(kept.stdout.decode(), "1 grain 0 failed"), kept
 
 
 def lost_outputs(desk):
@@ -295,7 +300,7 @@ command = ["sh", "-c", "until test -e {go}; do sleep 0.1; done"]
     printed = desk.pool.dcs("session", "cat", number, check=False)
     assert printed.returncode == 10 and about(printed.stderr.decode(), "2 grains not been submitted --wait"), printed
     printed = desk.pool.dcs("session", "cat", "--wait", number, check=False)
-    assert printed.returncode == 10 and about(printed.stderr.decode(), "2 grains not been submitted submit has ended same command"), printed
+    assert printed.returncode == 10 and about(printed.stderr.decode(), "2 grains not been submitted command that submits them has ended same command"), printed
     shown = desk.pool.dcs("session", "show", number).stdout.decode()
     assert about(shown, "missing 2 grains not submitted"), shown
     desk.submit("--wait", "lone.toml")

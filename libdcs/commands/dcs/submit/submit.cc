@@ -156,7 +156,9 @@ OpenedJob open_job(const Call &call, const Job &job, Console &console) {
 }
 
 Failure with_new_hint(Failure failure, int session) {
-    if (failure.hint.empty() || failure.code == "grain_differs")
+    if (failure.code == "grain_differs")
+        failure.hint = "a file that this grain gets has changed since; put the earlier one back, or --new starts over";
+    else if (failure.hint.empty())
         failure.hint = "session " + std::to_string(session) +
                        " stays: the same command continues it, `dcs session close " + std::to_string(session) +
                        "` ends it, --new starts over";

@@ -10,6 +10,7 @@
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/frame/table.h"
 #include "commands/dcs/map/plan.h"
+#include "commands/dcs/query/grains.h"
 #include "commands/dcs/query/scheduler.h"
 #include "base/require.h"
 
@@ -133,14 +134,24 @@ bool JobWork::is_there(const d_grain_order &order, const std::string &difference
     return true;
 }
 
+// With what a file was when it ran.
+bool JobWork::has_succeeded(std::int32_t grain) const {
+    Info info;
+    return info.ask(wire::QueryType::grain, "", session_, grain) && info.grains.size() == 1 &&
+           info.grains[0].state == "finished" && !is_failed(info.grains[0]);
+}
+
 std::optional<Failure> JobWork::submit_one(const d_grain_order &order) {
     for (;;) {
         const int error = d_pool_gexec_grain(&this_pool(), session_, order.grain_num, &order.grain);
-        if (error == NO_ERROR || (error == D_E_GRAIN_DIFFERS && is_there(order, d_errortext()))) return std::nullopt;
+        if (error == NO_ERROR) return std::nullopt;
+        const std::string difference = d_errortext();
+        if (error == D_E_GRAIN_DIFFERS && (is_there(order, difference) || has_succeeded(order.grain_num)))
+            return std::nullopt;
         if (error != D_E_NO_SPACE)
             return call_failure(
                 "grain " + std::to_string(session_) + ":" + std::to_string(order.grain_num) + " was not submitted",
-                error);
+                fail(static_cast<Code>(error), difference));
         console_.note("the scheduler's disk is full; waiting until there is room");
         pause_ms(1000);
     }

@@ -90,6 +90,7 @@ private:
     std::optional<Failure> take_some();
     std::optional<Failure> take_killed();
     bool is_there(const d_grain_order &order, const std::string &difference);
+    bool has_succeeded(std::int32_t grain) const;
     void take(std::int32_t grain, bool failed);
     bool bring(const JobGrain &grain, const JobPart &part, std::int32_t number);
     void end(const d_result &result);
