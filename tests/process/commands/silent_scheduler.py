@@ -71,21 +71,29 @@ def ends_when_it_is_told_to(pool):
     assert child.returncode == 128 + signal.SIGTERM and b"interrupted: nothing was submitted" in said, (child.returncode, said)
 
 
+def sleeps(pid):
+    """As what follows does between its questions, of which it has asked one."""
+    with open(f"/proc/{pid}/wchan") as where:
+        return where.read() == "hrtimer_nanosleep"
+
+
 def followers_say_that_it_is_away(pool):
     """What follows a session or a grain waits for the next scheduler, and says so."""
     go = os.path.join(pool.base, "go")
-    number = pool.dcs("run", "--detach", "--", "sh", "-c", f"until test -e {go}; do sleep 0.1; done; echo there").stdout.decode().strip()
+    number = pool.dcs("run", "--detach", "--", "sh", "-c", f"echo here; until test -e {go}; do sleep 0.1; done; echo there").stdout.decode().strip()
     wait_for("the grain", lambda: pool.json("grain", "show", number + ":1")["grain"]["state"] == "running")
     followers = [pool.start([os.path.join(pool.bin, "dcs"), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-                 for words in (["session", "cat", "--wait", number], ["grain", "tail", "-f", number + ":1"], ["session", "watch", number])]
+                 for words in (["session", "cat", "--wait", number], ["session", "watch", number], ["grain", "tail", "-f", number + ":1"])]
+    assert followers[2].stdout.readline() == "here\n"
+    wait_for("the others to follow", lambda: all(sleeps(child.pid) for child in followers[:2]))
     pool.kill("scheduler", "scheduler")
     said = [child.stderr.readline() for child in followers]
     pool.up()
     open(go, "w").close()
-    assert all(tells(line, "waiting no answer from scheduler gives up in") for line in said[:2]), said
-    assert tells(said[2], "dcs session watch: scheduler does not answer; waiting for it"), said
+    assert all(tells(line, "waiting no answer from scheduler gives up in") for line in (said[0], said[2])), said
+    assert tells(said[1], "dcs session watch: scheduler does not answer; waiting for it"), said
     ends = [child.communicate(timeout=300)[0] for child in followers]
-    assert ends[0] == ends[1] == "there\n" and "1 finished" in ends[2], ends
+    assert (ends[0], ends[2]) == ("here\nthere\n", "there\n") and "1 finished" in ends[1], ends
     assert [child.returncode for child in followers] == [0, 0, 0], followers
 
 
