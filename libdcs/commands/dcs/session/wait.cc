@@ -50,7 +50,9 @@ struct Telling {
     // Of a session of which nothing runs. Its first grain speaks for the others; very many are not listed for that.
     void why_nothing_comes(const Session &session) {
         if (boot_clock() < next) return;
-        const bool runs = session.ready == 0 || session.running > 0;
+        const int before = std::exchange(finished, session.finished);
+        // Short ones come and go between two looks.
+        const bool runs = session.ready == 0 || session.running > 0 || (before >= 0 && before != session.finished);
         next = boot_clock() + seconds(runs ? 10 : 2);
         if (runs) return say(ask_about_disk());
         std::string text =
@@ -70,6 +72,7 @@ struct Telling {
     bool said = false;
     WaitRhythm rhythm{boot_clock()};
     Instant next;
+    int finished = -1;  // at the last look
 };
 
 // Repeats the question while the scheduler is away, as long as `deadline` and patience allow.
