@@ -360,6 +360,9 @@ def ends():
         error = run.submit("no_such_module:f").exception(timeout=300)
         assert isinstance(error, dcs.GrainFailed) and "No module named 'no_such_module'" in str(error), error
         assert "Traceback" in error.__cause__.traceback
+    with dcs.Executor(python=PYTHON) as run:
+        error = run.submit("os:_exit", 0).exception(timeout=300)
+        assert isinstance(error, dcs.GrainFailed) and str(error).endswith("with status 0 before the function returned"), error
 
 
 def main():

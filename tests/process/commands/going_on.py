@@ -98,6 +98,18 @@ def edited_program(pool, folder):
                                   "c").stderr
 
 
+def detached_again(pool, folder):
+    """A detached map of which a grain has failed: the same command again runs that one."""
+    def run():
+        number = pool.dcs("map", "--detach", "--", "sh", "-c", 'test "$1" != 2 || test -e right', "sh", ":::", "1", "2", "3",
+                          cwd=folder).stdout.decode().strip()
+        return number, pool.dcs("session", "wait", number, check=False).returncode
+    number, code = run()
+    assert code == 10, code
+    open(os.path.join(folder, "right"), "w").close()
+    assert run() == (number, 0) == run(), "what failed runs again, in its session"
+
+
 def last_host(pool):
     done = pool.dcs("host", "rm", "local1")
     assert done.stderr == b"", done
@@ -158,6 +170,7 @@ def main():
         environment_and_limits(pool, folder)
         mended_file(pool, folder)
         other_inputs(pool, folder)
+        detached_again(pool, folder)
         edited_program(pool, folder)
         done_ones_are_closed_at_once(pool)
         last_host(pool)

@@ -38,6 +38,21 @@ void show_log(CommandBench &bench, const std::vector<wire::Event> &events) {
 
 }  // namespace
 
+TEST_CASE("what dcs doctor quotes of hosts and grains does not reach a terminal as it is") {
+    CommandBench bench;
+    bench.answer([](const wire::AnyMessage &m) -> CommandBench::Reply {
+        if (!std::holds_alternative<wire::Doctor>(m)) return {};
+        wire::DoctorReply reply;
+        reply.problems.push_back({"grain 1:1", "f\a", "said \x1b[2J\nall is well", "a\r", "b\x9b"});
+        return wire::AnyMessage(reply);
+    });
+    const Said said = bench.dcs({"doctor"});
+    INFO(said.text);
+    for (const char c : said.text) CHECK((c == '\n' || (c >= ' ' && c <= '~')));
+    CHECK(said.text.find("said ") != std::string::npos);
+    CHECK(said.text.find("\nall is well") == std::string::npos);
+}
+
 TEST_CASE("grains that cannot be shown") {
     CommandBench bench;
     bench.answer([](const wire::AnyMessage &m) {
