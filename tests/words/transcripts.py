@@ -44,6 +44,7 @@ def result_of(command, directory, env, names):
     text = re.sub(r"(pid|process) @PID@ \([^)]*\)", r"\1 @PID@ (@COMMAND@)", text)
     text = re.sub(r"\b\d+(\.\d+)? (ms|s|min)\b", "@TIME@", text)
     text = re.sub(r"\b\d{4}-\d\d-\d\dT[\d:.]+Z (\w+)\[\d+\]", r"@WHEN@ \1[@PID@]", text)
+    text = re.sub(r"\bgrains:\d+: cannot pack", "grains:@LINE@: cannot pack", text)  # as long as its lines happen to be
     text = re.sub(r"/dcs-replay-\w{6}", "/dcs-replay-@IDENT@", text)
     text = re.sub(r"\bmap-[0-9a-f]{24}(\.[0-9a-f]{24})?(-\w+)?\b", "map-@IDENT@", re.sub(r"\.tmp-\d+", ".tmp-@PID@", text))
     lines = "".join("  " + line + "\n" for line in text.splitlines() if line)
