@@ -36,6 +36,11 @@ def newer(packages, folder):
     return folder
 
 
+# The hosts of this test may have no control groups, of which the doctor has a row for each; no other row is right.
+DOCTOR = """rows=$(dcs doctor) || test -z "$(echo "$rows" | grep -E '^[a-z]+ [^ ]+: ' | grep -v 'cannot use control groups')"
+echo "$rows" """
+
+
 class Pool:
     def __init__(self, machines, packages, upgrade):
         self.m, self.line = machines, None
@@ -53,6 +58,7 @@ class Pool:
         if "dcs host join" in text:
             assert self.line, f"{block}: no line was printed before"
             text = re.sub(r"^dcs host join .*$", lambda m: self.line, text, flags=re.M)
+        text = re.sub("^dcs doctor$", lambda m: DOCTOR, text, flags=re.M)
         printed = self.m[block.machine].type("set -e\n" + text, block.user)
         lines = re.findall(r"^dcs host join .*$", printed, re.M)
         if "dcs token create" in text:
