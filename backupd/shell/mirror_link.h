@@ -61,7 +61,7 @@ private:
     std::string failed_;     // why there was no copy, or why it did not take a page; until it is whole
     ConnId old_one_{};       // a connection to another of its addresses, where the former scheduler may return
     Instant old_one_at_{};   // time of the next attempt
-    Instant room_at_ = Instant::never();  // when the scheduler is told how much is free
+    Instant room_at_ = Instant::never();  // when it next reports its free space to the scheduler
     bool low_ = false;                    // little
     std::string complaint_;
     std::atomic<bool> stopping_{false};

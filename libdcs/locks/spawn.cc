@@ -106,10 +106,12 @@ void keep_only(std::vector<int> fds) {
     if (null > 2) ::close(null);
 }
 
-// The command's standard error as it is now, for what is said of its end.
+// The command's standard error as it is now, for what is said of its end. Without waiting for the reader of a FIFO
+// that has none any more.
 void take_error_stream(pid_t command) {
     const std::string path = "/proc/" + std::to_string(command) + "/fd/2";
-    if (const Fd own(::open(path.c_str(), O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC)); own) ::dup2(own.get(), 2);
+    if (const Fd own(::open(path.c_str(), O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK | O_CLOEXEC)); own)
+        ::dup2(own.get(), 2);
 }
 
 class LockKeeper {

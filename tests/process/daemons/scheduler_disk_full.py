@@ -32,7 +32,7 @@ def main():
 
 
 def backup(pool):
-    """The disk of its copy is told of before it is full."""
+    """`dcs doctor` warns of the disk of the copy before it is full."""
     disk = os.path.join(pool.dir, "backup/mirror")
     os.makedirs(disk, mode=0o700, exist_ok=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200m,mode=700", "none", disk], check=True)

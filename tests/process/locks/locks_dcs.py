@@ -94,6 +94,17 @@ def scripts_are_programs(cron):
         assert out.split() == words, (out, err)
 
 
+def ended_without_a_reader(cron):
+    """Also a program whose standard error, a FIFO, has no reader any more is ended at its limit."""
+    fifo = os.path.join(cron.pool.base, "errors")
+    os.mkfifo(fifo)
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    writer = os.open(fifo, os.O_WRONLY)
+    process = cron.pool.start([program("dcs_lock"), "--keep=exec", "-e", "1s", "-a", "no:reader", "--", "sleep", "1000"], stderr=writer)
+    os.close(reader), os.close(writer)
+    assert process.wait(timeout=120) != 0
+
+
 def not_twice_and_not_for_ever(cron):
     hung, tree = cron.started_hanging(["-n", "-e", "120"], 4)
     code, out, err = cron.run(["-n", "-e", "120"], 4)
@@ -165,6 +176,7 @@ def main():
         cron = Cron(pool)
         not_too_often(cron)
         scripts_are_programs(cron)
+        ended_without_a_reader(cron)
         not_twice_and_not_for_ever(cron)
         unguarded_store_is_not_written(pool)
     print("5 passed, 0 failed")

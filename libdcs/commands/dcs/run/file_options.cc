@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "client/streams.h"
 #include "pki/digest.h"
+#include "commands/dcs/query/grains.h"
 #include "commands/dcs/query/scheduler.h"
 #include "wire/checks.h"
 #include "commands/dcs/frame/pool_directory.h"
@@ -193,14 +194,12 @@ std::optional<std::string> digest_of(const std::string &path) {
 // An earlier run of the command has copied it: a full disk has no room for it twice.
 bool has_output(int session, int grain, const FileWords::Pair &output) {
     struct stat st = {};
-    Info info;
     if (::lstat(output.path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) return false;
-    if (!info.ask(wire::QueryType::grain, "", session, grain) || info.grains.empty()) return false;
-    const auto &files = info.grains[0].files;
-    return std::any_of(files.begin(), files.end(), [&](const wire::GrainFile &file) {
-        return file.name == output.name && file.role == wire::FileRole::output &&
-               file.size == static_cast<std::uint64_t>(st.st_size) && digest_of(output.path) == file.digest;
-    });
+    const auto row = grain_now("", session, grain);
+    return row && std::any_of(row->files.begin(), row->files.end(), [&](const wire::GrainFile &file) {
+               return file.name == output.name && file.role == wire::FileRole::output &&
+                      file.size == static_cast<std::uint64_t>(st.st_size) && digest_of(output.path) == file.digest;
+           });
 }
 
 }  // namespace

@@ -136,9 +136,8 @@ bool JobWork::is_there(const d_grain_order &order, const std::string &difference
 
 // With what a file was when it ran.
 bool JobWork::has_succeeded(std::int32_t grain) const {
-    Info info;
-    return info.ask(wire::QueryType::grain, "", session_, grain) && info.grains.size() == 1 &&
-           info.grains[0].state == "finished" && !is_failed(info.grains[0]);
+    const auto row = grain_now("", session_, grain);
+    return row && row->state == "finished" && !is_failed(*row);
 }
 
 std::optional<Failure> JobWork::submit_one(const d_grain_order &order) {
