@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "process/landlock.h"
+#include "base/planted.h"
 #include "base/require.h"
 
 namespace dcs::files {
@@ -134,13 +135,19 @@ bool confinement_works(Rungs rungs, const Fd &room) {
                return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ? errno : put_confinement_on(*confinement);
            });
 }
+
+std::vector<sock_filter> filter_of(Rungs rungs, bool clone3) {
+    return syscall_filter({(rungs & rung_scope) != 0, (rungs & rung_no_network) == 0, clone3});
+}
 }  // namespace
+
+std::vector<sock_filter> inherited_filter(Rungs rungs) { return filter_of(rungs, true); }
 
 Result<Confinement> make_confinement(const ConfinementWish &wish) {
     Confinement confinement{.rungs = wish.rungs};
     if (wish.rungs & ~all_rungs) return fail(Code::invalid, "the launch asks for an unknown kind of confinement");
     if (wish.rungs & (rung_filter | rung_no_network)) {
-        confinement.filter = syscall_filter({(wish.rungs & rung_scope) != 0, (wish.rungs & rung_no_network) == 0});
+        confinement.filter = filter_of(wish.rungs, false);
         if (confinement.filter.empty())
             return fail(Code::invalid, "this kind of machine has no filter of system calls");
     }
@@ -178,10 +185,12 @@ int enter_namespaces(const Confinement &confinement, int room, uid_t uid, gid_t 
     return error;
 }
 
-int put_confinement_on(const Confinement &confinement, bool filter) noexcept {
+int put_confinement_on(const Confinement &confinement, bool inherits) noexcept {
     const int error = confinement.ruleset ? landlock::restrict_self(confinement.ruleset.get()) : 0;
     if (error != 0) return error;
-    return confinement.filter.empty() || !filter ? 0 : put_filter_on(confinement.filter);
+    if (confinement.filter.empty()) return 0;
+    if (inherits) return planted("files.leaves_clone3") ? 0 : deny_clone3();
+    return put_filter_on(confinement.filter);
 }
 
 bool is_below_scratch(const std::string &path) {

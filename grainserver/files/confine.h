@@ -24,14 +24,16 @@ struct ConfinementWish {
     std::vector<std::string> writable;  // further directories for rung_files; missing ones are ignored
 };
 Result<Confinement> make_confinement(const ConfinementWish &wish);
+// The filter for a process whose grains with these rungs inherit it: theirs, but for clone3, with which they are started.
+std::vector<sock_filter> inherited_filter(Rungs rungs);
 
 // First half, with the privileges of the server: private scratch directories, IPC and /proc (rung_namespaces). Makes
 // /tmp, /var/tmp and /dev/shm the directory `tmp` in the room; the descriptor `room` and the working directory,
 // which is the room, are in the new mounts, all other descriptors are not. Returns an errno, or 0.
 int enter_namespaces(const Confinement &confinement, int room, uid_t uid, gid_t gid) noexcept;
 // Second half, with the grain's own rights and no_new_privs. Returns an errno, or 0.
-// `filter` false: without its filter, which the process has inherited.
-int put_confinement_on(const Confinement &confinement, bool filter = true) noexcept;
+// `inherits`: the process has inherited_filter().
+int put_confinement_on(const Confinement &confinement, bool inherits = false) noexcept;
 
 // Whether the path is below a directory that all users can write.
 bool is_below_scratch(const std::string &path);

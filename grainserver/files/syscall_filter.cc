@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <initializer_list>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -181,7 +182,7 @@ Code search_of(const Numbers &n, const FilterWish &wish) {
     for (const int number : n.allowed) answers.on(number, SECCOMP_RET_ALLOW);
     for (const int number : common_calls) answers.on(number, SECCOMP_RET_ALLOW);
     // Its flags are in memory, which a filter cannot read: without clone3, programs use clone.
-    answers.on(nr_clone3, absent);
+    answers.on(nr_clone3, wish.clone3 ? SECCOMP_RET_ALLOW : absent);
     answers.on(n.clone, without_flags(new_namespaces & ~0xffu));
     answers.on(n.unshare, without_flags(new_namespaces));
     answers.on(n.ioctl, by_argument(1, {TIOCSTI, subcode_linux}, denied, SECCOMP_RET_ALLOW));
@@ -204,6 +205,11 @@ void block(CallProgram &p, const Numbers &n, const FilterWish &wish) {
     p.code.insert(p.code.end(), search.begin(), search.end());
     p.end(begun);
 }
+
+int put_on(const sock_filter *program, std::size_t size) noexcept {
+    const sock_fprog all{static_cast<unsigned short>(size), const_cast<sock_filter *>(program)};
+    return ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &all) == 0 ? 0 : errno;
+}
 }  // namespace
 
 std::vector<sock_filter> syscall_filter(const FilterWish &wish) {
@@ -224,9 +230,15 @@ bool filter_available() {
     return own_machine != 0 && ::syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
 }
 
-int put_filter_on(const std::vector<sock_filter> &program) noexcept {
-    const sock_fprog all{static_cast<unsigned short>(program.size()), const_cast<sock_filter *>(program.data())};
-    return ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &all) == 0 ? 0 : errno;
+int put_filter_on(const std::vector<sock_filter> &program) noexcept { return put_on(program.data(), program.size()); }
+
+// The number is the same on all machines.
+int deny_clone3() noexcept {
+    static constexpr sock_filter program[] = {{BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
+                                              {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, nr_clone3},
+                                              {BPF_RET | BPF_K, 0, 0, absent},
+                                              {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}};
+    return put_on(program, std::size(program));
 }
 
 }  // namespace dcs::files

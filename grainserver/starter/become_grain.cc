@@ -18,6 +18,7 @@
 
 #include "base/planted.h"
 #include "grainserver/files/grain_record.h"
+#include "grainserver/starter/clone_into.h"
 #include "process/table.h"
 
 namespace dcs::starter {
@@ -94,8 +95,8 @@ void be_modest() noexcept {
     ::syscall(SYS_ioprio_set, ioprio_who_process, 0, ioprio_class_idle << ioprio_class_shift);
 }
 
-void join_groups(const Plan &plan) noexcept {
-    for (int i = 0; i < plan.join_count; ++i) {
+void join_groups(const Plan &plan, bool made_in_last) noexcept {
+    for (int i = 0; i < plan.join_count - (made_in_last ? 1 : 0); ++i) {
         ssize_t n;
         do n = ::write(plan.joins[i], "0", 1);
         while (n < 0 && errno == EINTR);
@@ -241,7 +242,7 @@ void close_others(const Plan &plan) noexcept {
     close_from(high + 1, INT_MAX);
 }
 
-[[noreturn]] void become_grain(const Plan &plan) noexcept {
+[[noreturn]] void become_grain(const Plan &plan, bool made_in_last) noexcept {
     plan.told->pid = ::getpid();
     ::setsid();
     be_dispensable();
@@ -251,7 +252,7 @@ void close_others(const Plan &plan) noexcept {
     if (::getppid() != plan.parent) give_up(plan, Step::orphaned, ECANCELED);
     set_limits(plan);
     enter_namespaces(plan);
-    join_groups(plan);  // of the lowest priority: as late as possible, but it takes the server's rights
+    join_groups(plan, made_in_last);  // of the lowest priority: late, but it takes the server's rights
     close_others(plan);
     change_identity(plan);
     open_streams(plan);
@@ -263,7 +264,7 @@ void close_others(const Plan &plan) noexcept {
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
     if (plan.runner != nullptr && !plan.contained) see_program(plan);
     if (plan.only_prove) only_prove(plan);
-    const int error = plan.contained ? 0 : files::put_confinement_on(*plan.confinement, !plan.filtered);
+    const int error = plan.contained ? 0 : files::put_confinement_on(*plan.confinement, plan.filtered);
     if (error != 0) give_up(plan, Step::confinement, error);
     if (plan.modest) be_modest();
     ::umask(plan.umask);
@@ -274,10 +275,14 @@ void close_others(const Plan &plan) noexcept {
 
 [[gnu::noinline]] pid_t fork_grain(const Plan &plan) {
     alignas(16) static char stack[std::size_t{256} << 10];  // no child needs it longer than its parent is suspended
-    const auto run = [](void *of) -> int { become_grain(*static_cast<const Plan *>(of)); };
     const int memory = plan.own_memory && !planted("starter.shares_memory") ? 0 : CLONE_VM;
-    const int flags = memory | CLONE_VFORK | SIGCHLD | (plan.parent == ::getpid() ? 0 : CLONE_PARENT);
-    return ::clone(run, stack + sizeof stack, flags, const_cast<Plan *>(&plan));
+    const int flags = memory | CLONE_VFORK | (plan.parent == ::getpid() ? 0 : CLONE_PARENT);
+    if (plan.group >= 0) {
+        const auto run = [](const void *of) { become_grain(*static_cast<const Plan *>(of), true); };
+        if (const pid_t pid = clone_into(plan.group, flags, {stack, sizeof stack}, run, &plan); pid > 0) return pid;
+    }
+    const auto run = [](void *of) -> int { become_grain(*static_cast<const Plan *>(of), false); };
+    return ::clone(run, stack + sizeof stack, flags | SIGCHLD, const_cast<Plan *>(&plan));
 }
 
 }  // namespace dcs::starter

@@ -57,6 +57,7 @@ struct Plan {
     bool only_prove = false;
     const int *joins = nullptr;  // control groups to enter
     int join_count = 0;
+    int group = -1;  // the directory of the last of them: that the child may be made in it
     const cpu_set_t *cpus = nullptr;  // those that it may run on; null: all
     bool change_user = false;
     uid_t uid = 0;
@@ -66,7 +67,7 @@ struct Plan {
     std::uint64_t file_bytes = 0;      // maximum size of a file; 0: no limit
     std::uint64_t user_processes = 0;  // maximum number of processes of the uid; 0: no limit
     const files::Confinement *confinement = nullptr;
-    bool filtered = false;  // its filter is inherited
+    bool filtered = false;  // it inherits files::inherited_filter()
     bool modest = true;     // other processes of the host have priority
 };
 

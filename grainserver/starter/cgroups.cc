@@ -98,7 +98,7 @@ void Cgroups::use(Hierarchy h, const std::string &own) {
     h.weigh(h.path);
     const std::string probe = h.path + "/probe";  // a hierarchy in which no group can be made is not used
     if (!make_group_directory(probe)) return;
-    const bool joinable = ::access((probe + "/cgroup.procs").c_str(), W_OK) == 0;
+    const bool joinable = ::access((probe + h.members()).c_str(), W_OK) == 0;
     const bool useless = h.only(&Hierarchy::devices);
     h.devices = h.devices && !denies_devices() && deny_devices(probe, h.unified, {no_device});
     ::rmdir(probe.c_str());
@@ -130,6 +130,7 @@ std::string Cgroups::open(const std::string &group, const std::string &root, boo
             break;
         }
     }
+    std::stable_partition(hierarchies_.begin(), hierarchies_.end(), [](const Hierarchy &h) { return !h.unified; });
     std::string found;
     for (const Hierarchy &h : hierarchies_) {
         found += found.empty() ? "" : ", ";
@@ -159,7 +160,8 @@ bool Cgroups::set_limits(const Hierarchy &h, const std::string &leaf, const file
     }
     h.weigh(leaf);
     made.weighed = made.weighed || h.cpu;
-    made.joins.emplace_back(::open((leaf + "/cgroup.procs").c_str(), O_RDWR | O_CLOEXEC));
+    if (h.unified) made.directory = Fd(::open(leaf.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    made.joins.emplace_back(::open((leaf + h.members()).c_str(), O_RDWR | O_CLOEXEC));
     return static_cast<bool>(made.joins.back());
 }
 
@@ -201,7 +203,7 @@ Leaf Cgroups::seen(const std::string &name, const files::Limits &limits, const D
         if (!h.serves(limits, denied)) continue;
         if (h.devices) leaf.denied = denied;
         const std::string path = h.path + "/" + name;
-        leaf.joins.emplace_back(::open((path + "/cgroup.procs").c_str(), O_RDONLY | O_CLOEXEC));
+        leaf.joins.emplace_back(::open((path + h.members()).c_str(), O_RDONLY | O_CLOEXEC));
         if (h.pids && limits.processes > 0)
             leaf.refusals = Fd(::open((path + "/pids.events").c_str(), O_RDONLY | O_CLOEXEC));
     }

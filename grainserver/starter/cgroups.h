@@ -19,6 +19,7 @@ namespace dcs::starter {
 struct Leaf {
     std::string name;          // the directory of the first grain that had it
     std::vector<Fd> joins;     // writing "0" moves the writer into it; if one fails, the grain does not start
+    Fd directory;              // of version 2, whose join is the last one: a child can be made in it instead
     Fd refusals;               // how many processes the kernel refused, if it limits them
     std::int64_t refused = 0;  // before the present grain
     std::int64_t processes_max = 0, memory_max_mb = 0;
@@ -65,6 +66,9 @@ private:
         std::string handed_down;  // version 2: the controllers of the leaves
         bool serves(const files::Limits &limits, const Devices &denied) const;
         bool make_group() const;
+        // Its list of processes, by which they join. A process with one thread may use either of version 1: at
+        // `cgroup.procs` the kernel first stops all forks and execs of the host, which takes it 10 to 20 ms.
+        const char *members() const { return unified ? "/cgroup.procs" : "/tasks"; }
         void weigh(const std::string &group) const;
         bool only(bool Hierarchy::*controller) const;  // of version 1, with no other one that is of use here
     };

@@ -93,8 +93,8 @@ bool Filter::is_inherited(const Plan &plan) {
     if (std::exchange(tried_, true)) return false;
     try {
         auto unfiltered = std::make_unique<Unfiltered>();
-        if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || files::put_filter_on(confinement.filter) != 0)
-            return false;
+        const std::vector<sock_filter> inherited = files::inherited_filter(confinement.rungs);
+        if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || files::put_filter_on(inherited) != 0) return false;
         unfiltered_ = std::move(unfiltered);
         kind_ = kind;
     } catch (const std::system_error &) {  // too many threads

@@ -266,6 +266,7 @@ Answer Starter::run(const Request &request, const Fd &grain, files::LaunchRecord
     const Leaf *const group = leaf == leaves_.end() ? nullptr : &leaf->second;
     if (const Status wrong = suits(group, request, launch, denied); !wrong) return failed(wrong);
     for (std::size_t i = 0; group != nullptr && i < group->joins.size(); ++i) p.joins.push_back(group->joins[i].get());
+    if (group != nullptr) p.plan.group = group->directory.get();
     if (gpus_by_file()) number_for_cuda(p.env, *given, denied, files::image_of(launch.files) != nullptr);
     p.argv_list = pointers(p.words);
     p.env_list = pointers(p.env);
