@@ -24,7 +24,7 @@ struct ConfinementWish {
     std::vector<std::string> writable;  // further directories for rung_files; missing ones are ignored
 };
 Result<Confinement> make_confinement(const ConfinementWish &wish);
-// The filter for a process whose grains with these rungs inherit it: theirs, but for clone3, with which they are started.
+// The filter for a process whose grains with these rungs inherit it: theirs, but with clone3, which starts them.
 std::vector<sock_filter> inherited_filter(Rungs rungs);
 
 // First half, with the privileges of the server: private scratch directories, IPC and /proc (rung_namespaces). Makes

@@ -60,7 +60,7 @@ StartOutcome Launcher::try_start(const std::string &dir, int limit, HeldSlot &he
 }
 
 void Launcher::start(int peer, const files::LauncherCall &call) {
-    if (stopping_) return send_to(peer, refused_by_stop(call.dir));
+    if (stopping_ || ended_) return send_to(peer, refused_by_stop(call.dir));
     keep_keeper();
     HeldSlot none;
     send_to(peer, answer_to(call.dir, try_start(call.dir, call.number, none)));
@@ -70,6 +70,7 @@ void Launcher::start(int peer, const files::LauncherCall &call) {
 void Launcher::queue(int peer, const files::LauncherCall &call) {
     answers_[peer];  // this server reads several answers in one packet
     if (stopping_) return send_to(peer, refused_by_stop(call.dir));
+    if (ended_ && !planted("launcher.starts_at_its_end")) return;  // the server gives it to the next launcher
     slot_limit_ = call.number;
     if (grains_.count(call.dir) != 0) return send_to(peer, {Verb::have, call.dir});
     const auto waits = [&](const Queued &queued) { return queued.dir == call.dir; };

@@ -20,7 +20,6 @@ namespace {
 constexpr std::size_t arrivals_max = 256;
 constexpr Duration tidy_interval = seconds(60);
 constexpr Duration figures_last = milliseconds(500);
-constexpr Duration mark_lasts = seconds(1);
 
 net::Limits link_limits() {
     net::Limits limits;
@@ -193,77 +192,6 @@ void Server::handle_pending() {
         for (Effect &effect : step(state_, boot_clock(), jitter(), std::move(input)))
             std::visit(Performer{*this}, effect);
     }
-}
-
-void Server::look_for_exit(const GrainId &id) {
-    if (std::optional<ExitFacts> exit = files_.exit_of(id)) put(GrainExited{id, std::move(*exit)});
-}
-
-// A new connection counts from the launcher's first answer on: from then on every end is reported, and
-// each earlier one has its `exit` file.
-void Server::launcher_answers() {
-    log_(Level::debug, "connected to the launcher");
-    put(LauncherUp{launcher_.queues(), launcher_.counts()});
-    for (const auto &[id, g] : state_.grains)
-        if (g.phase == Phase::running) look_for_exit(id);
-    mark_until_ = Instant{};
-    replace_launcher();
-}
-
-// After an upgrade the launcher of the previous release is asked to end when no grain runs. At most once per server
-// process: a program that another one runs, such as an emulator, never matches the file that was started.
-void Server::replace_launcher() {
-    if (replacing_ != Replacing::not_yet || state_.derived.processes != 0 || boot_clock() < mark_until_) return;
-    mark_until_ = boot_clock() + mark_lasts;
-    if (!launcher_.outdated(options_.launcher_program)) return;
-    replacing_ = Replacing::asked;
-    launcher_.send({files::Verb::quit});
-}
-
-void Server::keep_launcher() {
-    if (launcher_.broken()) {
-        loop_->unwatch(launcher_.fd());
-        launcher_.close();
-        if (replacing_ == Replacing::asked)
-            log_(Level::info, "the launcher's program file has been replaced; starting the new one");
-        else log_(Level::warning, "the launcher has ended; starting another");
-        if (replacing_ == Replacing::asked) replacing_ = Replacing::done;
-        put(LauncherDown{});
-    }
-    std::string why;
-    if (launcher_.maintain(boot_clock(), why)) {
-        loop_->watch(launcher_.fd());
-        launcher_.send({files::Verb::list});
-    }
-    if (!why.empty()) log_(Level::error, why);
-}
-
-void Server::read_launcher() {
-    bool any_ended = false;
-    for (const files::LauncherCall &call : launcher_.read()) {
-        if (call.verb == files::Verb::end && replacing_ != Replacing::asked) launcher_answers();
-        if (call.verb == files::Verb::busy) replacing_ = Replacing::not_yet;
-        const std::optional<GrainId> id = files_.id_of(call.dir);
-        if (!id) continue;
-        switch (call.verb) {
-        case files::Verb::started: put(GrainStarted{*id}); break;
-        case files::Verb::proved: put(GrainProved{*id}); break;
-        case files::Verb::recalled: put(GrainRecalled{*id}); break;
-        case files::Verb::have:
-            put(GrainStarted{*id});
-            look_for_exit(*id);
-            break;
-        case files::Verb::failed: put(StartFailed{*id, static_cast<Code>(call.number), call.again, call.text}); break;
-        case files::Verb::left: files_.note_alone(*id); [[fallthrough]];
-        case files::Verb::exited:
-            look_for_exit(*id);
-            any_ended = true;
-            break;
-        default: break;
-        }
-    }
-    handle_pending();
-    if (any_ended) replace_launcher();
 }
 
 void Server::take_frame(const net::Arrival &arrival) {

@@ -3,6 +3,7 @@
 #include <deque>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 
 #include "daemon/configuration.h"
@@ -53,8 +54,9 @@ private:
     void keep_launcher();
     void read_launcher();
     void launcher_answers();
-    void replace_launcher();
-    void look_for_exit(const GrainId &id);
+    void launcher_is_up();
+    bool replace_launcher();                // asked it to end
+    bool look_for_exit(const GrainId &id);  // found
     void connect(Peer to);
     void opened(const net::TlsPeer &peer);
     void send(const wire::AnyMessage &message);
@@ -77,6 +79,7 @@ private:
     Instant tidy_at_{};
     LauncherClient launcher_;
     enum class Replacing : std::uint8_t { not_yet, asked, done } replacing_ = Replacing::not_yet;  // the launcher
+    std::set<GrainId> listed_;  // that it said to have, on this connection
     HostGauge gauge_;
     std::unique_ptr<SideProcess> resolver_;  // unless the scheduler is on this host
     std::shared_ptr<warden::WardenClient> warden_;

@@ -57,7 +57,7 @@ struct Plan {
     bool only_prove = false;
     const int *joins = nullptr;  // control groups to enter
     int join_count = 0;
-    int group = -1;  // the directory of the last of them: that the child may be made in it
+    int group = -1;                   // the directory of the last of them: that the child may be made in it
     const cpu_set_t *cpus = nullptr;  // those that it may run on; null: all
     bool change_user = false;
     uid_t uid = 0;

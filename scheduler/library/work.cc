@@ -4,6 +4,7 @@
 
 #include "base/failpoint.h"
 #include "base/limits.h"
+#include "base/planted.h"
 #include "scheduler/library/library.h"
 
 namespace dcs::library {
@@ -63,12 +64,15 @@ Status Worker::make_durable(const Job &job) {
     if (Status s = disk_.sync_file(job.temporary); !s) return s;
     failpoint("library.seal.synced");
     if (auto made = disk_.make_dir(parent); !made) return made.status();
+    const auto before = disk_.size(path);
+    const bool is_first = !before && before.status().code == Code::not_found;
     Status s = disk_.rename(job.temporary, path);
     failpoint("library.seal.renamed");
     for (const std::string &name : {parent, std::string(directory), std::string()})
         if (s) s = disk_.sync_dir(name);
-    // No caller has seen it yet. What a start may find of it is whole.
-    if (!s) (void)disk_.remove(path);
+    // No caller has seen the first one yet, and what a start may find of it is whole. Grains may need an earlier one,
+    // whose bytes another user or a host has brought again.
+    if (!s && (is_first || planted("library.forgets_the_first"))) (void)disk_.remove(path);
     return s;
 }
 

@@ -339,8 +339,9 @@ void Contents::send_waiting_pieces() {
 void Contents::send_now(const Peer &peer, const std::string &digest, std::uint64_t offset, std::uint64_t max) {
     const std::uint64_t total = library_->find(digest)->size;
     auto bytes = library_->read(digest, offset, std::min<std::uint64_t>(max, limits::content_piece_bytes));
-    if (bytes && offset < total && bytes->empty()) {
-        // It became shorter since it was checked: it is checked again, set aside, and then refused.
+    const bool gone = !bytes && bytes.status().code == Code::not_found;
+    if (gone || (bytes && offset < total && bytes->empty())) {
+        // It is no longer what was checked: it is checked again, set aside, and then refused.
         library_->doubt(digest);
         return send(peer, digest, offset, max);
     }

@@ -77,7 +77,7 @@ TEST_CASE("a spare leaf that keeps its processes from other devices goes to no g
     file(d.path + "/proc/self/cgroup", "5:devices:/\n");
     file(d.path + "/proc/self/mountinfo", "36 31 0:33 / /cg rw - cgroup cgroup rw,devices\n");
     for (const char *leaf : {"probe", "a", "b", "c"})
-        for (const char *name : {"cgroup.procs", "devices.deny"}) file(group + "/" + leaf + "/" + name, "");
+        for (const char *name : {"tasks", "devices.deny"}) file(group + "/" + leaf + "/" + name, "");
     starter::Cgroups groups;
     const std::string said = groups.open("dcs-1-2", d.path);
     INFO(said);

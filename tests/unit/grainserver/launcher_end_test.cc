@@ -162,6 +162,22 @@ TEST_CASE("SIGTERM: the launcher ends its grains, without blame, also those that
     REQUIRE_FALSE(files::unpack_exit(get_file(p.path(finished) + "/exit"))->innocent);
 }
 
+TEST_CASE("the end of a grain whose launcher died is recorded where no file can be made, too") {
+    Place p;
+    const std::string g = p.make({"/bin/sleep", "60"});
+    REQUIRE(p.start(g).verb == files::Verb::started);
+    REQUIRE(make_directories(p.path(g) + "/exit.tmp"));
+    ::kill(p.launchers.back(), SIGKILL);
+    REQUIRE(soon([&] {
+        p.client.read();
+        return p.client.broken();
+    }));
+    p.connect();
+    const Result<files::ExitRecord> exit = files::unpack_exit(get_file(p.path(g) + "/exit"));
+    REQUIRE(exit);
+    REQUIRE((exit->innocent && !exit->known));
+}
+
 TEST_CASE("one launcher for a directory, QUIT ends an idle one, not a busy one") {
     Place p;
     const std::string g = p.make({"/bin/sleep", "60"});

@@ -173,3 +173,21 @@ TEST_CASE("that no process of a grain is left is said only when it is certain") 
     heard.wait_end(b);
     REQUIRE(gone(p.number_in(file)));
 }
+
+TEST_CASE("a launcher that ends starts nothing that is queued together with QUIT") {
+    Place p;
+    Heard heard{p, {}};
+    const std::string first = p.make({"/bin/true"}), late = p.make({"/bin/sleep", "60"});
+    p.client.send({Verb::list});
+    heard.wait(Verb::end, "");
+    p.client.send({Verb::queue, first, 1});
+    heard.wait_end(first);
+    server::LauncherClient &client = p.client;  // which sends both in one packet
+    client.send({Verb::quit});
+    client.send({Verb::queue, late, 1});
+    REQUIRE(soon([&] {
+        p.client.read();
+        return p.client.broken();
+    }));
+    REQUIRE_FALSE(started(p, late));
+}

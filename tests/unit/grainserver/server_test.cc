@@ -1,5 +1,10 @@
 // dcs_grainserver, dcs_launcher and a real grain, with a scheduler played by the test: whatever is
 // killed, the joined increments are those of an undisturbed run.
+#include <cstdlib>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include "places.h"
 #include "server_bench.h"
 
@@ -222,4 +227,32 @@ TEST_CASE("server, launcher and grain are killed, the scheduler goes away: the o
     REQUIRE(g.last.exit_code == 0);
     REQUIRE(g.out == ticks_output(150));
     REQUIRE(round > 4);
+}
+
+// Its file `pid` is there before its exec, which another process holds up by a lease on the program.
+TEST_CASE("a grain whose start fails while its server is replaced does not count as running") {
+    Pool p;
+    p.greet();
+    Lease g;
+    g.program = p.dir.path + "/program";
+    put_file(g.program, get_file("/bin/true"));
+    REQUIRE(::chmod(g.program.c_str(), 0755) == 0);
+    ::signal(SIGIO, SIG_IGN);
+    const Fd lease(::open(g.program.c_str(), O_RDWR | O_CLOEXEC));
+    REQUIRE((lease && ::fcntl(lease.get(), F_SETLEASE, F_WRLCK) == 0));
+    g.launch(p.scheduler);
+    const std::string pid = p.server_dir + "/grains/local1,ann,3,1,1/pid";
+    REQUIRE(soon([&] { return std::atoi(get_file(pid).c_str()) > 1; }));
+    p.stop(SIGKILL);
+    p.start();
+    p.greet();
+    bool told = false;  // on a very slow machine as a start that failed
+    for (const Instant until = boot_clock() + seconds(60); !told && boot_clock() < until;) {
+        const std::optional<wire::AnyMessage> m = p.scheduler.next(100);
+        const auto *report = m ? std::get_if<wire::GrainReport>(&*m) : nullptr;
+        const auto *result = m ? std::get_if<wire::LaunchResult>(&*m) : nullptr;
+        if (report != nullptr && report->ended) REQUIRE(report->innocent);
+        told = (report != nullptr && report->ended) || (result != nullptr && !result->ok);
+    }
+    REQUIRE(told);
 }

@@ -371,3 +371,17 @@ TEST_CASE("a content whose bytes changed is set aside, named, and brought again"
     CHECK(std::get<wire::Piece>(program.fetch(1, wire::Stream::input)).bytes == bytes);
     CHECK(library_problems(pool, root) == 0);
 }
+
+TEST_CASE("a content whose file is gone is brought again") {
+    Pool pool({host("h1", 1)});
+    const std::string bytes(900, 'g');
+    Program program(pool);
+    program.put(bytes);
+    pool.ask<wire::Done>(program.conn, wire::Gexec{1, 1, spec_with({content(wire::FileRole::input, bytes)})});
+    REQUIRE(pool.disk.remove(library::path_of(pki::sha256_text(bytes))));
+    CHECK(program.missing(bytes) == 0);  // until it is looked for
+    CHECK(std::holds_alternative<wire::ErrorReply>(program.fetch(1, wire::Stream::input)));
+    CHECK(program.missing(bytes) == 1);
+    CHECK(program.refusal(bytes) == Code::ok);
+    CHECK(std::get<wire::Piece>(program.fetch(1, wire::Stream::input)).bytes == bytes);
+}

@@ -92,3 +92,27 @@ TEST_CASE("what there is of an upload is read once, while the rest comes") {
         CHECK(worker.work({Kind::read, digest, bytes.size(), *temporary}).status.code == Code::not_found);
     }
 }
+
+TEST_CASE("a content that is brought again and cannot be made durable leaves the one that is there") {
+    const std::string bytes(1500, 'a'), digest = pki::sha256_text(bytes);
+    SimDisk disk;
+    auto library = library::Library::open(disk, Instant{});
+    REQUIRE(library);
+    const auto bring = [&](std::uint64_t failing) {
+        auto temporary = (*library)->begin(bytes.size());
+        REQUIRE(temporary);
+        REQUIRE((*library)->append(*temporary, 0, bytes));
+        if (failing != 0) disk.fail_at(failing, Fault::io_error, false);
+        const Status s = library::work(disk, {library::Job::Kind::seal, digest, bytes.size(), *temporary}).status;
+        disk.clear_faults();
+        return s;
+    };
+    REQUIRE(bring(0));
+    int failed = 0;
+    for (std::uint64_t n = 1; n < 30; ++n) {
+        INFO("call " << n << " of the seal fails");
+        failed += !bring(n);
+        REQUIRE(library::work(disk, {library::Job::Kind::check, digest, bytes.size(), {}}).status);
+    }
+    CHECK(failed > 5);
+}
