@@ -140,13 +140,13 @@ Status GrainFiles::remove(const GrainId &id) {
     if (const Result<Fd> grain = open_directory(grains_.get(), name)) remove_file(grain->get(), files::launch_name);
     TreeRemoval tree(grains_.get(), name);
     auto done = remove_part(tree);
-    if (!done || *done) return done.status();
+    if (done && *done) return Status::ok();
     std::string aside;
     do aside = aside_prefix + std::to_string(++aside_);
     while (file_exists(grains_.get(), aside));
-    if (::renameat(grains_.get(), name.c_str(), grains_.get(), aside.c_str()) != 0) return file_error(name, errno);
-    tree.renamed(aside);
-    removing_.push_back(std::move(tree));
+    if (::renameat(grains_.get(), name.c_str(), grains_.get(), aside.c_str()) != 0)
+        return done ? file_error(name, errno) : done.status();
+    removing_.emplace_back(grains_.get(), aside);  // from the top again, and also after an error, which may pass
     return Status::ok();
 }
 

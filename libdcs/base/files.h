@@ -60,8 +60,6 @@ public:
     // Looks at this many names more. True: nothing is left. After an error a new TreeRemoval may go on.
     Result<bool> go_on(int names);
     const std::string &name() const { return name_; }
-    // The directory has got another name in `parent` since.
-    void renamed(std::string name) { name_ = std::move(name); }
 
 private:
     struct Level {
