@@ -147,9 +147,9 @@ void Launcher::watch(Instant now) {
     std::optional<ProcessTable> table;
     for (const auto &[dir, grain] : grains_)
         if (!table && grain.watched() && grain.next_watch <= now && by_table(grain)) table.emplace();
-    next_watch_ = look_at_due(grains_, now, boot_clock() - now, boot_clock, [&](const std::string &dir, Running &grain) {
-        watch_one(dir, grain, by_table(grain) ? &*table : nullptr);
-    });
+    next_watch_ = look_at_due(
+        grains_, now, boot_clock() - now, boot_clock,
+        [&](const std::string &dir, Running &grain) { watch_one(dir, grain, by_table(grain) ? &*table : nullptr); });
 }
 
 bool NewSessions::matter() {

@@ -23,7 +23,8 @@ void fill(const std::string &path, int first, int files) {
     const Result<Fd> directory = open_directory(AT_FDCWD, path);
     REQUIRE(directory);
     for (int i = first; i < first + files; ++i)
-        REQUIRE(Fd(::openat(directory->get(), std::to_string(i).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)));
+        REQUIRE(
+            Fd(::openat(directory->get(), std::to_string(i).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)));
 }
 
 // Of which an allocator under a sanitizer says nothing.
