@@ -216,7 +216,8 @@ void adopted(Turn &t, const Adopted &a) {
         g.cpu_us = a.exit->usage.user_us + a.exit->usage.system_us;
     } else if (a.started) {
         g.phase = Phase::running;
-        g.wall_at = wall_end(g, std::min(a.since, t.now));
+        g.began = std::min(a.since, t.now);
+        g.wall_at = wall_end(g, g.began);
     } else {
         g.phase = Phase::queued;
         g.tentative = a.tentative;

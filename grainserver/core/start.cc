@@ -173,6 +173,7 @@ void started(Turn &t, const GrainId &id) {
     g->called_back.reset();
     g->give_up_start = Instant::never();
     g->look_at = t.now + look_interval(t.state);
+    g->began = t.now;
     g->wall_at = wall_end(*g, t.now);
     plan_signal(t.state, *g, t.now);
     courtesy_begins(t);

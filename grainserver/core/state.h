@@ -43,7 +43,7 @@ struct DirFacts {
     bool too_many = false;                               // more than increments_max
     wire::Usage usage;                                   // of the running process
     std::string strange;                                 // a file that is ignored, and why
-    bool disk_full = false;                              // ended: what it wrote last may be missing
+    bool disk_full = false;                              // what it wrote last may be missing
 };
 
 enum class Phase : std::uint8_t {
@@ -99,6 +99,7 @@ struct Grain {
     std::int32_t notice = 0;             // minutes
     std::int32_t wall_s = 0;             // maximum run time; 0: no limit
     Instant wall_at = Instant::never();  // the end of that time
+    Instant began = Instant::never();    // its run
     std::int64_t cpu_us = 0;             // of this incarnation, at the last look
     std::uint32_t next_seq = 1;          // first increment of this run
     std::uint32_t acked = 0;             // last increment that the scheduler has
@@ -190,6 +191,7 @@ struct State {
     std::uint64_t next_order = 1;
     Courtesy courtesy;
     std::string no_launcher, full_disk;   // not empty: no grain is accepted; the reason
+    std::optional<Instant> full_seen;     // when the disk was last seen full
     Instant gauge_at = Instant::never();  // before the next call-in
     Job job;
     std::map<GrainId, Grain> grains;
@@ -211,6 +213,7 @@ inline constexpr Duration link_patience = seconds(15);       // for a connection
 inline constexpr int tries_before_backup = 3;                // failed tries of the scheduler in a row
 inline constexpr Duration launcher_patience = seconds(10);   // that it may take to start
 inline constexpr Duration full_disk_look = seconds(30);      // between looks whether there is room again
+inline constexpr Duration full_disk_tells = seconds(60);     // a failure so soon after it may be due to a full disk
 inline constexpr int written_here = 2;                      // for each slot: small grains with a directory in the queue
 inline constexpr int queued_there = 2;                      // for each slot: grains that wait at the launcher
 inline constexpr Duration report_pause = milliseconds(15);  // between ends that are reported, while grains wait here
