@@ -201,6 +201,7 @@ void adopted(Turn &t, const Adopted &a) {
     g.content.recorded = true;
     g.content.to_place = !g.written;
     g.order = t.state.next_order++;
+    g.large = a.large;
     g.notice = a.notice;
     g.next_seq = a.next_seq;
     g.acked = std::max(a.acked, a.next_seq - 1);

@@ -77,7 +77,7 @@ struct CalledBack {
 
 // What Derived holds of one grain.
 struct Marks {
-    bool process = false, files = false, writing = false;
+    bool process = false, files = false, writing = false, lingers = false;
     std::optional<std::uint64_t> held;  // by arrival
     std::uint64_t in_flight = 0;
     std::optional<std::pair<bool, std::uint64_t>> place;  // in the queue: staged ones first, then by arrival
@@ -96,6 +96,7 @@ struct Grain {
     Instant give_up_start = Instant::never();  // queued, or waiting at the launcher: deadline for a free slot
     Instant retry_start = Instant::never();    // queued: the launcher had no slot; the earliest retry
     std::optional<CalledBack> called_back;
+    bool large = false;                  // it demands memory or several cores
     std::int32_t notice = 0;             // minutes
     std::int32_t wall_s = 0;             // maximum run time; 0: no limit
     Instant wall_at = Instant::never();  // the end of that time
@@ -134,6 +135,7 @@ struct Derived {
     std::set<std::pair<std::uint64_t, GrainId>> held;  // their directories are not begun
     std::set<GrainId> files;                           // grains that bring files or make them
     int processes = 0;                                 // of grains; each takes a slot
+    int lingering = 0;                                 // of these, large ones that the scheduler has given up
     int writing = 0;                                   // grains whose directories are being made
     std::uint64_t in_flight = 0;                       // bytes of unanswered reports, at least 1 for each
     bool operator==(const Derived &) const = default;
@@ -221,6 +223,7 @@ inline constexpr std::uint64_t in_flight_max = 128u << 20;  // bytes of unanswer
 
 // It needs nothing but its record and files for its streams: its directory may have been another's.
 bool is_small(const wire::Launch &launch);
+bool is_large(const wire::Demands &demands);
 const std::string &shut_reason(const State &state);  // why no grain is accepted; or empty
 Instant leave_time(const State &state);              // by the clock; never, once it is leaving
 bool has_left(const State &state);                   // it is leaving, and all that it had is reported

@@ -232,6 +232,7 @@ void GrainFiles::adopt_one(const std::string &name, std::vector<Adopted> &found)
         found.push_back(std::move(a));
         return;
     }
+    a.large = is_large(launch->demands);
     a.notice = launch->demands.notice;
     a.wall_s = launch->demands.wall_s;
     a.tentative = launch->tentative;
