@@ -201,6 +201,7 @@ void adopted(Turn &t, const Adopted &a) {
     g.content.recorded = true;
     g.content.to_place = !g.written;
     g.order = t.state.next_order++;
+    g.large = a.large;
     g.notice = a.notice;
     g.next_seq = a.next_seq;
     g.acked = std::max(a.acked, a.next_seq - 1);
@@ -216,7 +217,8 @@ void adopted(Turn &t, const Adopted &a) {
         g.cpu_us = a.exit->usage.user_us + a.exit->usage.system_us;
     } else if (a.started) {
         g.phase = Phase::running;
-        g.wall_at = wall_end(g, std::min(a.since, t.now));
+        g.began = std::min(a.since, t.now);
+        g.wall_at = wall_end(g, g.began);
     } else {
         g.phase = Phase::queued;
         g.tentative = a.tentative;

@@ -31,6 +31,7 @@ struct Adopted {  // a grain's directory that existed at the start
     std::optional<std::vector<wire::GrainFile>> outputs;  // ended: kept in the library
     std::string output_words;
     wire::GivenBack given_back = wire::GivenBack::no;
+    bool large = false;
 };
 // clang-format off
 struct LinkOpened {};

@@ -85,6 +85,12 @@ bool could_not_write(const Grain &g) {
 
 bool asks_again(const Grain &g) { return ended_with(g, exit_again) && took_checkpoint(g); }
 
+// What could not be written may fit by now: another grain that could not has ended before, and its files are gone.
+bool failed_by_full_disk(const Turn &t, const Grain &g) {
+    const std::optional<Instant> &seen = t.state.full_seen;
+    return (g.exit->code != 0 || g.exit->signal != 0) && seen && *seen >= g.began && t.now < *seen + full_disk_tells;
+}
+
 void put_mark(SendReport &report, const char *reason) {
     report.innocent = true;
     report.given_back = wire::GivenBack::by_itself;
@@ -116,7 +122,7 @@ void put_end(const Grain &g, bool too_much, SendReport &report) {
     } else if (g.by_engine) {
         put_mark(report, "the batch system ends the job of this host");
     } else if (g.facts.disk_full && !planted("server.full_disk_is_no_matter")) {
-        put_mark(report, "the disk of its host was full when it ended");
+        put_mark(report, "the disk of its host was full when it ended, or shortly before");
     } else if (could_not_write(g)) {
         put_mark(report, "the grain could not write its output on this host");
     } else if (asks_again(g)) {
@@ -245,7 +251,9 @@ void looked(Turn &t, Looked x) {
     g->facts = std::move(x.facts);
     g->cpu_us = std::max(g->cpu_us, g->facts.usage.user_us + g->facts.usage.system_us);
     g->looked = true;
+    if (g->facts.disk_full) t.state.full_seen = t.now;
     if (g->phase == Phase::ended && g->facts.disk_full) t.emit(Gauge{});
+    if (g->phase == Phase::ended && failed_by_full_disk(t, *g)) g->facts.disk_full = true;
     if (g->ending == Ending::discard) return;
     if (g->phase == Phase::running) {
         if (g->ending != Ending::overrun) check_limits(t, x.id, *g);

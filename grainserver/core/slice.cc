@@ -81,6 +81,7 @@ void slice_tick(Turn &t) {
 // Load and memory are sent after the reports of the same call-in.
 // The call-in that follows carries it to the scheduler.
 void note_disk(Turn &t, bool full) {
+    if (full) t.state.full_seen = t.now;
     if (full == !t.state.full_disk.empty()) return;
     t.state.full_disk = full ? full_disk_words : "";
     t.log(full ? Level::error : Level::info,

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/planted.h"
 #include "base/require.h"
 #include "grainserver/core/turn.h"
 
@@ -36,6 +37,8 @@ bool is_small(const wire::Launch &launch) {
     return launch.input.empty() && launch.files.empty() && !launch.tentative && launch.next_seq == 1;
 }
 
+bool is_large(const wire::Demands &demands) { return demands.memory_mb > 0 || demands.cores > 1; }
+
 bool waits_for_slot(const Grain &g) { return g.phase == Phase::queued && (g.written || g.held); }
 
 bool has_process(const Grain &g) { return g.phase == Phase::starting || g.phase == Phase::running; }
@@ -67,6 +70,7 @@ void launch(Turn &t, wire::Launch message) {
                       "this host's launcher is of an older release: it ends with its grains");
     Grain g;
     g.order = t.state.next_order++;
+    g.large = is_large(message.demands);
     g.notice = message.demands.notice;
     g.wall_s = std::max(message.demands.wall_s, 0);
     g.tentative = message.tentative;
@@ -149,14 +153,20 @@ bool waits_there(const State &state, const Grain &g) {
     return g.phase == Phase::starting && state.launcher_up && state.launcher_queues;
 }
 
-// A withdrawn grain may still be exiting after its slot has been assigned to another.
+// A grain that was killed may still be exiting after its slot has been assigned to another. The slot is its own until
+// then, and so are its memory and cores, which the scheduler may have given to a grain in another slot.
 void start_queued(Turn &t) {
     if (!t.state.launcher_up) return;
     settle(t);
     const Derived &d = t.state.derived;
     const int most = t.state.launcher_queues ? t.state.slots * (1 + queued_there) : t.state.slots;
-    while (d.processes < most && !d.queue.empty()) {
-        const GrainId id = d.queue.begin()->second;
+    const auto may_start = [&](const auto &place) {
+        return d.lingering == 0 || !t.state.grains.at(place.second).large || planted("server.killed_is_gone");
+    };
+    while (d.processes < most) {
+        const auto first = std::find_if(d.queue.begin(), d.queue.end(), may_start);
+        if (first == d.queue.end()) return;
+        const GrainId id = first->second;
         Grain *g = t.find(id);
         DCS_REQUIRE(g != nullptr && g->written, "queued grains exist and are complete");
         g->phase = Phase::starting;
@@ -173,6 +183,7 @@ void started(Turn &t, const GrainId &id) {
     g->called_back.reset();
     g->give_up_start = Instant::never();
     g->look_at = t.now + look_interval(t.state);
+    g->began = t.now;
     g->wall_at = wall_end(*g, t.now);
     plan_signal(t.state, *g, t.now);
     courtesy_begins(t);

@@ -43,7 +43,7 @@ struct DirFacts {
     bool too_many = false;                               // more than increments_max
     wire::Usage usage;                                   // of the running process
     std::string strange;                                 // a file that is ignored, and why
-    bool disk_full = false;                              // ended: what it wrote last may be missing
+    bool disk_full = false;                              // what it wrote last may be missing
 };
 
 enum class Phase : std::uint8_t {
@@ -77,7 +77,7 @@ struct CalledBack {
 
 // What Derived holds of one grain.
 struct Marks {
-    bool process = false, files = false, writing = false;
+    bool process = false, files = false, writing = false, lingers = false;
     std::optional<std::uint64_t> held;  // by arrival
     std::uint64_t in_flight = 0;
     std::optional<std::pair<bool, std::uint64_t>> place;  // in the queue: staged ones first, then by arrival
@@ -96,9 +96,11 @@ struct Grain {
     Instant give_up_start = Instant::never();  // queued, or waiting at the launcher: deadline for a free slot
     Instant retry_start = Instant::never();    // queued: the launcher had no slot; the earliest retry
     std::optional<CalledBack> called_back;
+    bool large = false;                  // it demands memory or several cores
     std::int32_t notice = 0;             // minutes
     std::int32_t wall_s = 0;             // maximum run time; 0: no limit
     Instant wall_at = Instant::never();  // the end of that time
+    Instant began = Instant::never();    // its run
     std::int64_t cpu_us = 0;             // of this incarnation, at the last look
     std::uint32_t next_seq = 1;          // first increment of this run
     std::uint32_t acked = 0;             // last increment that the scheduler has
@@ -133,6 +135,7 @@ struct Derived {
     std::set<std::pair<std::uint64_t, GrainId>> held;  // their directories are not begun
     std::set<GrainId> files;                           // grains that bring files or make them
     int processes = 0;                                 // of grains; each takes a slot
+    int lingering = 0;                                 // of these, large ones that the scheduler has given up
     int writing = 0;                                   // grains whose directories are being made
     std::uint64_t in_flight = 0;                       // bytes of unanswered reports, at least 1 for each
     bool operator==(const Derived &) const = default;
@@ -190,6 +193,7 @@ struct State {
     std::uint64_t next_order = 1;
     Courtesy courtesy;
     std::string no_launcher, full_disk;   // not empty: no grain is accepted; the reason
+    std::optional<Instant> full_seen;     // when the disk was last seen full
     Instant gauge_at = Instant::never();  // before the next call-in
     Job job;
     std::map<GrainId, Grain> grains;
@@ -211,6 +215,7 @@ inline constexpr Duration link_patience = seconds(15);       // for a connection
 inline constexpr int tries_before_backup = 3;                // failed tries of the scheduler in a row
 inline constexpr Duration launcher_patience = seconds(10);   // that it may take to start
 inline constexpr Duration full_disk_look = seconds(30);      // between looks whether there is room again
+inline constexpr Duration full_disk_tells = seconds(60);     // a failure so soon after it may be due to a full disk
 inline constexpr int written_here = 2;                      // for each slot: small grains with a directory in the queue
 inline constexpr int queued_there = 2;                      // for each slot: grains that wait at the launcher
 inline constexpr Duration report_pause = milliseconds(15);  // between ends that are reported, while grains wait here
@@ -218,6 +223,7 @@ inline constexpr std::uint64_t in_flight_max = 128u << 20;  // bytes of unanswer
 
 // It needs nothing but its record and files for its streams: its directory may have been another's.
 bool is_small(const wire::Launch &launch);
+bool is_large(const wire::Demands &demands);
 const std::string &shut_reason(const State &state);  // why no grain is accepted; or empty
 Instant leave_time(const State &state);              // by the clock; never, once it is leaving
 bool has_left(const State &state);                   // it is leaving, and all that it had is reported

@@ -18,6 +18,7 @@
 #include "grainserver/files/launcher_calls.h"
 #include "base/files.h"
 #include "grainserver/starter/leftovers.h"
+#include "grainserver/launcher/pace.h"
 #include "grainserver/launcher/start_grain.h"
 #include "locks/dcs_atoms.h"
 #include "locks/uid_claims.h"
@@ -88,6 +89,10 @@ private:
         Indices indices;        // of resources, that no other grain gets until no process of it is left
         bool in_group = false;  // it had a leaf from its start on
         Leaf leaf;              // until nothing is in it any more
+        bool watched() const {
+            const files::Limits &l = limits;
+            return !first_process_ended && (l.memory_mb > 0 || l.processes > 0 || l.cpu_s > 0 || l.disk_mb > 0);
+        }
     };
     using Grains = std::map<std::string, Running>;
 
@@ -148,7 +153,6 @@ private:
     void end_unclaimed(const std::string &dir, const Running &grain, const std::string &words);
     void keep_keeper();
     // limits.cc
-    static constexpr Duration look_often = milliseconds(250);  // at grains with limits
     void watch(Instant now);
     void watch_one(const std::string &dir, Running &grain, const ProcessTable *table);
     void note_limit(const std::string &dir, Running &grain);

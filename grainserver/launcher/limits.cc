@@ -13,12 +13,6 @@
 
 namespace dcs::launcher {
 namespace {
-// The checks of one grain take at most one part in this number of the time. Each waits for itself: one that is made
-// to take long must not keep the others from theirs.
-constexpr int look_share = 50;
-
-bool watches(const files::Limits &l) { return l.memory_mb > 0 || l.processes > 0 || l.cpu_s > 0 || l.disk_mb > 0; }
-
 std::string amount(std::int64_t n, const char *what) { return std::to_string(n) + " " + what; }
 std::string memory_words(const files::Limits &l) {
     return "the grain used more than its " + amount(l.memory_mb, "MB of memory") +
@@ -147,27 +141,15 @@ void Launcher::watch_one(const std::string &dir, Running &grain, const ProcessTa
 }
 
 void Launcher::watch(Instant now) {
-    const auto due = [&](const Running &grain) {
-        return !grain.first_process_ended && watches(grain.limits) && grain.next_watch <= now;
-    };
     const auto by_table = [](const Running &grain) {
         return needs_table(grain.limits, grain.leaf.memory, grain.leaf.processes);
     };
     std::optional<ProcessTable> table;
     for (const auto &[dir, grain] : grains_)
-        if (!table && due(grain) && by_table(grain)) table.emplace();
-    const Duration to_read = boot_clock() - now;
-    next_watch_ = Instant::never();
-    for (auto &[dir, grain] : grains_) {
-        if (due(grain)) {
-            const Instant before = boot_clock();
-            watch_one(dir, grain, by_table(grain) ? &*table : nullptr);
-            const Instant after = boot_clock();
-            const Duration took = to_read + (after - before);
-            grain.next_watch = after + std::max(look_often, Duration{took.ns * look_share});
-        }
-        if (!grain.first_process_ended && watches(grain.limits)) next_watch_ = std::min(next_watch_, grain.next_watch);
-    }
+        if (!table && grain.watched() && grain.next_watch <= now && by_table(grain)) table.emplace();
+    next_watch_ = look_at_due(
+        grains_, now, boot_clock() - now, boot_clock,
+        [&](const std::string &dir, Running &grain) { watch_one(dir, grain, by_table(grain) ? &*table : nullptr); });
 }
 
 bool NewSessions::matter() {

@@ -9,7 +9,6 @@
 #include <optional>
 #include <utility>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -42,16 +41,7 @@ Status furnish(int grain, const std::string &bytes) {
 // Of a directory that has just been opened; not all if they are many.
 std::optional<std::vector<std::string>> few_names(const Fd &directory) {
     std::vector<std::string> names;
-    alignas(dirent64) char buffer[1024];
-    ssize_t n = 0;
-    while (names.size() <= clean_names && (n = ::getdents64(directory.get(), buffer, sizeof buffer)) > 0)
-        for (ssize_t at = 0; at < n;) {
-            const auto *entry = reinterpret_cast<const dirent64 *>(buffer + at);
-            const std::string_view name = entry->d_name;
-            if (name != "." && name != "..") names.emplace_back(name);
-            at += entry->d_reclen;
-        }
-    return n < 0 ? std::nullopt : std::optional(std::move(names));
+    return read_names(directory.get(), clean_names, names) ? std::optional(std::move(names)) : std::nullopt;
 }
 
 // Whether everything in the directory has its first mode, owner and length, the files of its streams aside, which the
@@ -140,13 +130,13 @@ Status GrainFiles::remove(const GrainId &id) {
     if (const Result<Fd> grain = open_directory(grains_.get(), name)) remove_file(grain->get(), files::launch_name);
     TreeRemoval tree(grains_.get(), name);
     auto done = remove_part(tree);
-    if (!done || *done) return done.status();
+    if (done && *done) return Status::ok();
     std::string aside;
     do aside = aside_prefix + std::to_string(++aside_);
     while (file_exists(grains_.get(), aside));
-    if (::renameat(grains_.get(), name.c_str(), grains_.get(), aside.c_str()) != 0) return file_error(name, errno);
-    tree.renamed(aside);
-    removing_.push_back(std::move(tree));
+    if (::renameat(grains_.get(), name.c_str(), grains_.get(), aside.c_str()) != 0)
+        return done ? file_error(name, errno) : done.status();
+    removing_.emplace_back(grains_.get(), aside);  // from the top again, and also after an error, which may pass
     return Status::ok();
 }
 

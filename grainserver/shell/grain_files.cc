@@ -232,6 +232,7 @@ void GrainFiles::adopt_one(const std::string &name, std::vector<Adopted> &found)
         found.push_back(std::move(a));
         return;
     }
+    a.large = is_large(launch->demands);
     a.notice = launch->demands.notice;
     a.wall_s = launch->demands.wall_s;
     a.tentative = launch->tentative;
@@ -300,8 +301,9 @@ DirFacts GrainFiles::look(const GrainId &id, std::uint32_t acked, bool ended) co
     if (ended && facts.increments.empty() && facts.strange.empty())
         facts.strange =
             files::out_name(acked + 1) + " or " + files::err_name(acked + 1) + " was removed from DCS_GRAIN_DIR";
-    if (ended) facts.disk_full = is_full(room->fd.get());
-    else if (const Result<Fd> grain = directory_of(id)) facts.usage = usage_of(grain->get(), boot_id_);
+    facts.disk_full = is_full(room->fd.get());
+    if (ended) return facts;
+    if (const Result<Fd> grain = directory_of(id)) facts.usage = usage_of(grain->get(), boot_id_);
     return facts;
 }
 

@@ -10,23 +10,23 @@
 namespace dcs::starter {
 namespace {
 constexpr std::int64_t bytes_of_a_name = 1024;  // counted for each file in addition to its blocks
+constexpr std::size_t one_read = 0;             // for read_names: of a directory's names, as many as come at a time
 }  // namespace
-
-bool DiskUse::enter(Fd fd) {
-    Result<std::vector<std::string>> names = list_directory(fd.get());
-    if (!names) return false;
-    open_.push_back({std::move(fd), std::move(*names)});
-    return true;
-}
 
 std::int64_t DiskUse::look(int room, int names) {
     if (open_.empty()) {
         sum_ = 0;
         Result<Fd> top = open_directory(room, ".");
-        if (!top || !enter(std::move(*top))) return 0;
+        if (!top) return 0;
+        open_.push_back({std::move(*top)});
     }
     while (!open_.empty() && names-- > 0) {
         Level &level = open_.back();
+        if (level.left.empty() && !level.all) {
+            const auto all = read_names(level.fd.get(), one_read, level.left);
+            level.all = !all || *all;
+            continue;
+        }
         if (level.left.empty()) {
             open_.pop_back();
             continue;
@@ -41,7 +41,8 @@ std::int64_t DiskUse::look(int room, int names) {
         if (open_.size() >= depth_max) continue;
         struct stat above {};
         const bool same_disk = ::fstat(level.fd.get(), &above) == 0 && above.st_dev == st.st_dev;
-        if (Result<Fd> below = open_directory(level.fd.get(), name); below && same_disk) enter(std::move(*below));
+        if (Result<Fd> below = open_directory(level.fd.get(), name); below && same_disk)
+            open_.push_back({std::move(*below)});
     }
     return sum_;
 }
@@ -55,14 +56,16 @@ DiskUse::Nameless DiskUse::nameless(int room, const std::vector<pid_t> &processe
     for (const pid_t pid : processes)
         for (const char *const folder : {"/fd", "/map_files"}) {
             const Result<Fd> open = open_directory(AT_FDCWD, "/proc/" + std::to_string(pid) + folder);
-            const Result<std::vector<std::string>> names =
-                open ? list_directory(open->get()) : Result<std::vector<std::string>>(open.status());
-            for (std::size_t i = 0; names && i < names->size(); ++i) {
-                found.too_many = places-- <= 0;
-                if (found.too_many) return found;
-                if (::fstatat(open->get(), (*names)[i].c_str(), &st, 0) == 0 && S_ISREG(st.st_mode) &&
-                    st.st_nlink == 0 && st.st_dev == own.st_dev && seen.insert(st.st_ino).second)
-                    found.bytes += st.st_blocks * 512;
+            std::vector<std::string> names;
+            for (Result<bool> all = !open; all && !*all; names.clear()) {
+                all = read_names(open->get(), one_read, names);
+                for (const std::string &name : names) {
+                    found.too_many = places-- <= 0;
+                    if (found.too_many) return found;
+                    if (::fstatat(open->get(), name.c_str(), &st, 0) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 0 &&
+                        st.st_dev == own.st_dev && seen.insert(st.st_ino).second)
+                        found.bytes += st.st_blocks * 512;
+                }
             }
         }
     return found;

@@ -31,9 +31,9 @@ public:
 private:
     struct Level {
         Fd fd;
-        std::vector<std::string> left;
+        std::vector<std::string> left;  // of those that were read
+        bool all = false;               // were read
     };
-    bool enter(Fd fd);
     std::vector<Level> open_;
     std::int64_t sum_ = 0;
     bool too_deep_ = false;

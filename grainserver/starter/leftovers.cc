@@ -22,13 +22,7 @@ namespace {
 
 constexpr int only_name = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
-// Of a directory that is open by name only.
-Result<std::vector<std::string>> names_in(int directory) {
-    const Fd fd(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    return fd ? list_directory(fd.get()) : Result<std::vector<std::string>>(file_error(".", errno));
-}
-
-constexpr int names_at_once = 2000;
+constexpr int names_at_once = 2000;  // looked at, or listed
 constexpr std::size_t table_max = 4u << 20;
 
 std::set<uid_t> with_processes() {
@@ -78,7 +72,7 @@ LeftNames::LeftNames(const std::vector<std::string> &places, const std::set<uid_
         struct stat st {};
         // Without the sticky bit others could have put the names there in their owner's name.
         if (!fd || ::fstat(fd.get(), &st) != 0 || (st.st_mode & S_ISVTX) == 0) continue;
-        if (auto names = list_directory(fd.get())) places_.push_back({std::move(fd), std::move(*names)});
+        places_.push_back({std::move(fd), {}});
     }
 }
 
@@ -107,13 +101,31 @@ std::optional<uid_t> LeftNames::owner() const {
     return levels_.empty() ? std::nullopt : std::optional(levels_.back().seen.owner);
 }
 
-bool LeftNames::remove(const std::string &name, const Seen &seen) const {
+bool LeftNames::read_more() {
+    Names &n = names();
+    if (n.all && !(n.parts && n.removed)) return false;
+    // Again: where positions are counts, what was removed has moved others into parts that were read.
+    if (n.all) n = Names();
+    n.all = true;
+    const ActAs user(owner().value_or(0), owner().value_or(0));
+    const Fd fd(::openat(here(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!fd || ::lseek(fd.get(), n.next, SEEK_SET) != n.next) return true;
+    const auto all = read_names(fd.get(), names_at_once, n.left);
+    n.next = ::lseek(fd.get(), 0, SEEK_CUR);
+    n.all = !all || *all || n.next < 0;
+    n.parts = n.parts || !n.all;
+    return true;
+}
+
+bool LeftNames::remove(const std::string &name, const Seen &seen) {
     const std::optional<uid_t> around = owner();
     const bool by_directory = around && has_ended(*around);
     if (!by_directory && !has_ended(seen.owner)) return false;
     const uid_t by = by_directory ? *around : seen.owner;
     const ActAs user(by, by);
-    return ::unlinkat(here(), name.c_str(), S_ISDIR(seen.mode) ? AT_REMOVEDIR : 0) == 0;
+    const bool gone = ::unlinkat(here(), name.c_str(), S_ISDIR(seen.mode) ? AT_REMOVEDIR : 0) == 0;
+    names().removed = names().removed || gone;
+    return gone;
 }
 
 void LeftNames::take(const std::string &name) {
@@ -139,9 +151,7 @@ void LeftNames::enter(const std::string &name, const Seen &seen) {
     const ActAs user(seen.owner, seen.owner);
     if (has_ended(seen.owner) && (same->mode & 0700) != 0700)
         (void)::chmod(("/proc/self/fd/" + std::to_string(fd.get())).c_str(), 0700);
-    auto names = names_in(fd.get());
-    if (!names) return;
-    levels_.push_back({name, seen, std::move(*names)});
+    levels_.push_back({name, seen, {}});
     here_ = std::move(fd);
 }
 
@@ -167,11 +177,12 @@ void LeftNames::leave() {
 
 bool LeftNames::go_on(int names) {
     for (; names > 0; --names) {
-        while (levels_.empty() && !places_.empty() && places_.back().names.empty()) places_.pop_back();
-        if (places_.empty()) return true;
-        std::vector<std::string> &left = levels_.empty() ? places_.back().names : levels_.back().left;
+        if (places_.empty() || ++looked_at_ > names_max) return true;
+        std::vector<std::string> &left = this->names().left;
         if (left.empty()) {
-            leave();
+            if (read_more()) continue;
+            if (levels_.empty()) places_.pop_back();
+            else leave();
             continue;
         }
         const std::string name = std::move(left.back());

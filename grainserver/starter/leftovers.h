@@ -24,8 +24,9 @@ public:
     // a login are left alone, unless these are among the ended.
     LeftNames(const std::vector<std::string> &places, const std::set<uid_t> &ended,
               std::function<bool(uid_t)> has_login);
-    // Looks at this many names more. True: it has looked at all. What resists stays.
+    // Looks at this many names more. True: it has looked at all, or at names_max. What resists stays.
     bool go_on(int names);
+    static constexpr int names_max = 10'000'000;  // others make them, perhaps without end
 
 private:
     struct Seen {
@@ -34,14 +35,21 @@ private:
         dev_t device;
         ino_t inode;
     };
+    struct Names {  // of a directory, a part at a time
+        std::vector<std::string> left;
+        std::int64_t next = 0;  // where the next part begins
+        bool all = false;       // there is none
+        bool parts = false;     // there was more than one
+        bool removed = false;   // some were
+    };
     struct Place {
         Fd fd;
-        std::vector<std::string> names;
+        Names names;
     };
     struct Level {
         std::string name;  // in the level above
         Seen seen;
-        std::vector<std::string> left;
+        Names names;
     };
     static std::optional<Seen> look(int directory, const std::string &name);
     bool has_ended(uid_t uid) const { return ended_.count(uid) != 0; }
@@ -49,7 +57,9 @@ private:
     // Of the directory that is worked on; nothing: it is a place.
     std::optional<uid_t> owner() const;
     int here() const { return levels_.empty() ? places_.back().fd.get() : here_.get(); }
-    bool remove(const std::string &name, const Seen &seen) const;
+    Names &names() { return levels_.empty() ? places_.back().names : levels_.back().names; }
+    bool read_more();  // false: all was read
+    bool remove(const std::string &name, const Seen &seen);
     void take(const std::string &name);
     void enter(const std::string &name, const Seen &seen);
     void leave();
@@ -60,6 +70,7 @@ private:
     std::vector<Place> places_;
     std::vector<Level> levels_;
     Fd here_;  // what the last level is: one descriptor, however deep that is
+    int looked_at_ = 0;
 };
 
 // What grains under a made-up uid leave on the host outside of their rooms: files in the places that all accounts may

@@ -195,16 +195,12 @@ bool file_exists(int directory, const std::string &name) {
 void remove_file(int directory, const std::string &name) { ::unlinkat(directory, name.c_str(), 0); }
 
 // Without a stream of the library, which takes three system calls more for each directory.
-Result<std::vector<std::string>> list_directory(int directory, std::size_t most) {
-    const auto failed = [&](int error) { return file_error("cannot list " + path_of(directory), error); };
-    const Fd fd(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!fd) return failed(errno);
-    std::vector<std::string> names;
+Result<bool> read_names(int directory, std::size_t most, std::vector<std::string> &names) {
     alignas(dirent64) char buffer[16384];
-    for (;;) {
-        const ssize_t n = ::getdents64(fd.get(), buffer, sizeof buffer);
-        if (n < 0) return failed(errno);
-        if (n == 0 || names.size() > most) break;
+    while (names.size() <= most) {
+        const ssize_t n = ::getdents64(directory, buffer, sizeof buffer);
+        if (n < 0) return file_error("cannot list " + path_of(directory), errno);
+        if (n == 0) return true;
         for (ssize_t at = 0; at < n;) {
             const auto *entry = reinterpret_cast<const dirent64 *>(buffer + at);
             const std::string_view name = entry->d_name;
@@ -212,6 +208,14 @@ Result<std::vector<std::string>> list_directory(int directory, std::size_t most)
             at += entry->d_reclen;
         }
     }
+    return false;
+}
+
+Result<std::vector<std::string>> list_directory(int directory, std::size_t most) {
+    const Fd fd(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!fd) return file_error("cannot list " + path_of(directory), errno);
+    std::vector<std::string> names;
+    if (const auto read = read_names(fd.get(), most, names); !read) return read.status();
     std::sort(names.begin(), names.end());
     return names;
 }

@@ -47,6 +47,9 @@ bool file_exists(int directory, const std::string &name);
 void remove_file(int directory, const std::string &name);
 // Names without "." and "..", sorted; where there are more than `most`, more than `most` of them.
 Result<std::vector<std::string>> list_directory(int directory, std::size_t most = SIZE_MAX);
+// Appends names, unsorted, until there are more than `most`, from the place of the descriptor, opened for reading, on.
+// True: there are no others. A directory may have millions.
+Result<bool> read_names(int directory, std::size_t most, std::vector<std::string> &names);
 // A directory with all that is in it; symbolic links are removed, not followed. Missing is ok.
 Status remove_tree(int parent, const std::string &name);
 
@@ -60,8 +63,6 @@ public:
     // Looks at this many names more. True: nothing is left. After an error a new TreeRemoval may go on.
     Result<bool> go_on(int names);
     const std::string &name() const { return name_; }
-    // The directory has got another name in `parent` since.
-    void renamed(std::string name) { name_ = std::move(name); }
 
 private:
     struct Level {

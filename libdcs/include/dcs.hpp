@@ -344,7 +344,8 @@ private:
 };
 
 // A session of this program. Closed at the end of its scope; left open if an exception ends the scope, so that a rerun
-// continues it. Call close() to see an error of closing. One thread at a time may use a session.
+// continues it, and in the child of a fork, where it can be used as well. Call close() to see an error of closing. One
+// thread at a time may use a session.
 class session {
 public:
     // In the default pool; see the calls of the same names in class pool.
@@ -361,12 +362,13 @@ public:
           number_(std::exchange(from.number_, 0)),
           open_(std::exchange(from.open_, false)),
           unwinding_(from.unwinding_),
+          process_(from.process_),
           ready_(std::move(from.ready_)),
           next_(from.next_) {}
     session(const session &) = delete;
     session &operator=(session &&) = delete;
     ~session() {
-        if (!open_ || std::uncaught_exceptions() > unwinding_) return;
+        if (!open_ || process_ != ::getpid() || std::uncaught_exceptions() > unwinding_) return;
         if (const int left = unfinished("active"); left > 0)
             std::fprintf(
                 stderr,
@@ -453,6 +455,7 @@ private:
     int number_;
     bool open_ = true;
     int unwinding_ = std::uncaught_exceptions();
+    pid_t process_ = ::getpid();
     std::vector<result> ready_ = {};
     std::size_t next_ = 0;
 };

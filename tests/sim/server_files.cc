@@ -143,6 +143,7 @@ void ServerNode::adopt() {
         }
         server::Adopted a;
         a.id = it->first;
+        a.large = server::is_large(dir.launch.demands);
         a.notice = dir.launch.demands.notice;
         a.next_seq = dir.launch.next_seq;
         a.acked = std::max(dir.acked, a.next_seq - 1);

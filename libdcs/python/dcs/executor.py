@@ -19,8 +19,9 @@ from . import _encoding
 from ._caller import CALL, Caller
 from ._edited import explained
 from ._fields import Path, printable
+from ._future import Future, in_order
 from ._staging import Staging, as_files, main_of, places_of
-from .errors import Error, GrainDiffers, GrainUnknown, Limit, NothingLeft, ReplayEnd
+from .errors import Error, GrainDiffers, Limit, NothingLeft, ReplayEnd
 from .pool import Pool, default_pool
 from .session import Session, _forget, _nameless, _open
 from .result import Result
@@ -31,49 +32,6 @@ _BATCH = 256
 _SILENT_S = 5.0
 _log = logging.getLogger("dcs")
 Calls = List[Tuple[Sequence[Any], Dict[str, Any]]]
-
-
-class Future(concurrent.futures.Future):  # type: ignore[type-arg]
-    """The result of a grain to come. `grain`: its number in the executor's session."""
-
-    def __init__(self, executor: Executor, grain: int, unpack: Callable[[Result], Any]):
-        super().__init__()
-        self.grain, self._executor, self._unpack = grain, executor, unpack
-        self._cancelling = False
-
-    def cancel(self) -> bool:
-        """Withdraws the grain, also a running one."""
-        if self.done():
-            return self.cancelled()
-        self._cancelling = True  # when the grain is killed the session may have nothing left: no failure of this future
-        try:
-            self._executor.session.kill(self.grain)
-        except GrainUnknown:
-            pass
-        except BaseException:
-            self._cancelling = False
-            raise
-        return self._drop()
-
-    def _drop(self) -> bool:
-        dropped = super().cancel()
-        if dropped:
-            self._wanted()
-        self._executor._gone(self)
-        return dropped
-
-    def _wanted(self) -> bool:
-        """False for a cancelled future; the first call makes wait() and as_completed() return for it."""
-        with self._condition:
-            return self._state != "CANCELLED_AND_NOTIFIED" and self.set_running_or_notify_cancel()
-
-    def _finish(self, result: Result) -> None:
-        if not self._wanted():
-            return
-        try:
-            self.set_result(self._unpack(result))
-        except Exception as error:
-            self.set_exception(error)
 
 
 class Executor(concurrent.futures.Executor):
@@ -91,7 +49,8 @@ class Executor(concurrent.futures.Executor):
     changes, keep theirs when the program around them is edited.
 
     Without an ident nothing is kept for a rerun: the session is removed at the end, and what it runs then is withdrawn.
-    A program that was killed leaves such a session until the next one on this host begins.
+    A program that was killed leaves such a session until the next one on this host begins. An executor and its futures are of
+    the process that made it: a forked child makes its own.
 
     Calls run in the current directory and the environment of the program as they were when the executor was made, as grains
     of `dcs map` do, and find its sys.argv, or `argv` instead, and the flags of its interpreter. With `files`, `outputs` or
@@ -168,14 +127,11 @@ class Executor(concurrent.futures.Executor):
         calls: Iterator[Any] = ((arguments, {}) for arguments in zip(*iterables))
         chunks = iter(lambda: list(itertools.islice(calls, chunksize)), [])
         futures = self._submit([(self._call_grain(fn, chunk), self._values) for chunk in chunks])
-        return _in_order(futures, None if timeout is None else time.monotonic() + timeout)
+        return in_order(futures, None if timeout is None else time.monotonic() + timeout)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """No more submissions; when all futures are done the session is closed. `wait`: returns after that."""
-        with self._changed:
-            self._shutdown = True
-            waiting = list(self._outstanding.values())
-            self._changed.notify_all()
+        waiting = self._stop()
         if cancel_futures:
             for future in waiting:
                 future.cancel()
@@ -184,13 +140,15 @@ class Executor(concurrent.futures.Executor):
             if self._close_error is not None:
                 raise self._close_error
 
+    def _stop(self, abandoned: bool = False) -> List[Future]:
+        with self._changed:
+            self._shutdown, self._abandoned = True, abandoned or self._abandoned
+            self._changed.notify_all()
+            return list(self._outstanding.values())
+
     def leave(self) -> None:
         """Goes without closing the session: its grains go on, a rerun takes their results. Without an ident, they end."""
-        with self._changed:
-            self._shutdown = self._abandoned = True
-            waiting = list(self._outstanding.values())
-            self._changed.notify_all()
-        for future in waiting:
+        for future in self._stop(abandoned=True):
             future._drop()
         if self._kept:
             self.session._leave_no_trace()
@@ -198,19 +156,23 @@ class Executor(concurrent.futures.Executor):
             self._remove()
 
     def _withdraw(self) -> None:
-        if self._outstanding:
+        if self._outstanding and not self.session._is_of_parent():
             _log.warning("dcs: %d calls are withdrawn, as the program ends without shutdown()", len(self._outstanding))
         self._remove()
 
     def _remove(self) -> None:
         """Of an executor without an ident: its session, with all that is in it."""
         atexit.unregister(self._withdraw)
+        if self.session._is_of_parent():
+            return
         with contextlib.suppress(Error):  # the next one on this host tries again
             self.session._close_by_numbers()
             self.session.clean()
         self.session.pool.close()
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        if self.session._is_of_parent():
+            return
         if kind is None:
             self.shutdown()
             return
@@ -253,6 +215,8 @@ class Executor(concurrent.futures.Executor):
 
     def _submit(self, grains: Sequence[Tuple[Grain, Callable[[Result], Any]]]) -> List[Future]:
         futures: List[Future] = []
+        if self.session._is_of_parent():
+            raise RuntimeError("the executor is of the process that forked this one: make another here")
         with self._submitting:  # numbers are given out in the order of the calls
             if self._shutdown:
                 raise RuntimeError("the executor was shut down")
@@ -340,13 +304,12 @@ class Executor(concurrent.futures.Executor):
 
     def _next_result(self) -> Result:
         pause = _SILENT_S
-        while not self._told:
+        while True:
             try:
-                return self.session._next(pause, 64)
+                return self.session._next(None if self._told else pause, 64)
             except TimeoutError:
                 self._tell_what_waits()
                 pause = min(2 * pause, 30.0)
-        return self.session._next(None, 64)
 
     def _tell_what_waits(self) -> None:
         """Once, and only if nothing of this executor runs. The program may go meanwhile, and the pool with it."""
@@ -389,12 +352,3 @@ class Executor(concurrent.futures.Executor):
         with contextlib.suppress(Error):
             return {row.grain for row in self.session.pool.grains(self.session.number, "killed")}
         return set()
-
-
-def _in_order(futures: List[Future], end: Optional[float]) -> Iterator[Any]:
-    futures.reverse()
-    while futures:
-        values = futures.pop().result(None if end is None else end - time.monotonic())
-        values.reverse()
-        while values:  # no value stays alive for those that follow
-            yield values.pop()

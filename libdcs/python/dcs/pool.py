@@ -5,6 +5,7 @@ import ctypes
 import os
 import pwd
 import threading
+import weakref
 from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_size_t, c_uint, c_void_p
 from typing import Any, BinaryIO, Collection, List, Optional, Set, Type, TypeVar
 
@@ -24,6 +25,16 @@ class PoolOptions(ctypes.Structure):
 
 
 STRUCTURES["d_pool_options"] = PoolOptions
+
+with_threads: "weakref.WeakSet[Any]" = weakref.WeakSet()  # pools and sessions of this process
+
+
+def _after_fork() -> None:
+    for one in with_threads:
+        one._without_threads()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def login_name() -> str:
@@ -45,8 +56,9 @@ class Pool:
     def __init__(self, directory: Optional[Any] = None, *, patience: Optional[float] = None, auth_fd: int = -1):
         self._words = (directory, patience)
         self.executors: Set[int] = set()  # sessions of this program's executors: each of them has one of its own
-        self._lock, self._calls, self._closed = threading.Lock(), 0, False
-        self.opening = threading.RLock()  # held while a session is looked for and opened: threads open them one by one
+        self._closed = False
+        self._without_threads()
+        with_threads.add(self)
         self._ident: Optional[str] = None
         self._handle: Optional[int] = None
         if self.__class__ is not _Default:
@@ -55,6 +67,11 @@ class Pool:
             self._handle = lib.library().d_pool_open(byref(options))
             if not self._handle:
                 lib.check(lib.library().d_errornumber())
+
+    def _without_threads(self) -> None:
+        """As at the beginning, and in the child of a fork, where those of its parent are not."""
+        self._lock, self._calls = threading.Lock(), 0
+        self.opening = threading.RLock()  # held while a session is looked for and opened: threads open them one by one
 
     def __repr__(self) -> str:
         return f"<dcs.Pool {self._words[0] or 'of the environment'}>"

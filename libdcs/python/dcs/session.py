@@ -15,8 +15,8 @@ from typing import Any, Collection, Deque, Iterator, List, Optional, Sequence, T
 
 from ._fields import Path
 from ._fields import number as whole_number
-from .errors import Error, GrainDiffers, NothingLeft, NothingYet, ReplayEnd, SessionActive
-from .pool import Pool, default_pool, login_name
+from .errors import CannotRun, Error, GrainDiffers, NothingLeft, NothingYet, ReplayEnd, SessionActive
+from .pool import Pool, default_pool, login_name, with_threads
 from .result import CResult, Result, result_of
 from .spec import Grain, check_names, orders
 
@@ -35,7 +35,8 @@ class Session:
     As a context manager it is closed at the end of the block, with a warning if that ends grains; close() in the block ends
     them without one, such as those of a search that has found something. When an exception leaves the block it stays open,
     and a rerun goes on in it; one in which nothing was ever submitted is removed. All methods may be called from several
-    threads. Waiting can be interrupted (Ctrl-C): a result that arrives later is kept for the next call."""
+    threads. Waiting can be interrupted (Ctrl-C): a result that arrives later is kept for the next call. In the child of a fork
+    all methods continue with the same session; only the process that opened it ends it with the block."""
 
     def __init__(self, ident: str, number: Optional[int] = None, *, mode: str = "resume", sent_reset: bool = True,
                  skip: Collection[int] = (), pool: Pool = default_pool):
@@ -46,13 +47,22 @@ class Session:
             pool.authorize(ident)
             self.number: int = (_find(pool, ident, mode, sent_reset, skip) if number is None else
                                 _open(pool, number, mode, sent_reset))
-        self._submitted = self._closed = False
-        self._changed = threading.Condition()
+        self._process, self._submitted, self._closed = os.getpid(), 0, False  # _submitted: how often
         self._ready: Deque[Result] = deque()
         self._error: Optional[Error] = None
+        self._submitted_when_asked = 0
+        self._without_threads()
+        with_threads.add(self)
+
+    def _without_threads(self) -> None:
+        """As at the beginning, and in the child of a fork, where those of its parent are not."""
+        self._changed = threading.Condition()
         self._asked: "queue.SimpleQueue[Optional[int]]" = queue.SimpleQueue()
         self._taker: Optional[threading.Thread] = None
         self._taking = False
+
+    def _is_of_parent(self) -> bool:
+        return self._process != os.getpid()
 
     def __repr__(self) -> str:
         return f"<dcs.Session {self.number} of {self.ident}>"
@@ -61,6 +71,8 @@ class Session:
         return self
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        if self._is_of_parent():
+            return
         if kind is None:
             if self._submitted and not self._closed:
                 self._warn_of_unfinished()
@@ -81,7 +93,7 @@ class Session:
             self.pool.call("gexec_grain", self.number, whole_number("the grain's number", number), ctypes.byref(order))
         except (GrainDiffers, ReplayEnd) as error:
             raise self._explained(error) from None
-        self._submitted = True
+        self._count(1)
         del keep
 
     def submit_many(self, grains: Sequence[Tuple[int, Grain]]) -> None:
@@ -98,8 +110,12 @@ class Session:
             told.taken, told.refused = taken.value, refused.value
             raise told from None
         finally:
-            self._submitted = self._submitted or taken.value > 0
+            self._count(taken.value)
             del keep
+
+    def _count(self, submitted: int) -> None:
+        with self._changed:
+            self._submitted += submitted
 
     def _explained(self, error: Error) -> Error:
         """With what a program that was edited does about it."""
@@ -172,7 +188,7 @@ class Session:
     def _leave_no_trace(self) -> None:
         """Leaves a session in which nothing was ever submitted, and removes it: a rerun has nothing to go on with."""
         self.leave()
-        if self._submitted:
+        if self._submitted or self._is_of_parent():
             return
         try:
             if all(row.session != self.number or row.ready + row.running + row.finished + row.killed == 0
@@ -220,8 +236,8 @@ class Session:
             while True:
                 if self._ready:
                     return self._ready.popleft()
-                if self._error is not None:
-                    error, self._error = self._error, None
+                error, self._error = self._error, None
+                if error is not None and not self._is_outdated(error):
                     raise error
                 if not self._taking:
                     self._ask(most)
@@ -229,12 +245,16 @@ class Session:
                 if not self._changed.wait(None if end is None else max(0.0, end - time.monotonic())):
                     raise TimeoutError(f"no grain of session {self.number} finished within {timeout} s")
 
+    def _is_outdated(self, error: Error) -> bool:
+        """It says what the session had when it was asked, and there is more by now."""
+        return isinstance(error, (CannotRun, NothingLeft, ReplayEnd)) and self._submitted_when_asked != self._submitted
+
     def _ask(self, most: int) -> None:
         if self._taker is None:
             # One thread for all waits, as each thread has a connection of its own.
             self._taker = threading.Thread(target=self._run_taker, daemon=True, name=f"dcs-session-{self.number}")
             self._taker.start()
-        self._taking = True
+        self._taking, self._submitted_when_asked = True, self._submitted
         self._asked.put(most)
 
     def _run_taker(self) -> None:

@@ -1,9 +1,11 @@
 // dcs.hpp on a pool of two hosts: `cxx_api all` goes through what goes well and what goes wrong, `cxx_api scope HOW`
-// ends the scope of a session in three ways: closed, left, thrown.
+// ends the scope of a session in three ways: closed, left, thrown; `cxx_api forked` in the child of a fork.
 #include <cstring>
 #include <functional>
 #include <iostream>
 #include <ranges>
+
+#include <sys/wait.h>
 
 #include "dcs.hpp"
 
@@ -102,6 +104,34 @@ void scope(const std::string &how) {
     if (how == "thrown") throw std::runtime_error("out of the scope");
 }
 
+// What its scope would close is of the parent; what the child opens is its own.
+void in_child(dcs::session parents) {
+    dcs::session own = dcs::session::resume("cxx-forked", 71);
+    own.submit(1, {.argv = {"/bin/true"}});
+    need(std::ranges::distance(own.results()) == 1 && parents.number() == 70, "the child has its own session");
+}
+
+std::string state_of(int number) {
+    const dcs::answer known = dcs::query(D_Q_SESSIONS);
+    for (const d_session_row &row : known.sessions())
+        if (row.session == number) return row.state;
+    return "none";
+}
+
+void forked() {
+    dcs::session session = dcs::session::resume("cxx-forked", 70);
+    session.submit(1, {.argv = {"/bin/sleep", "600"}});
+    const pid_t child = ::fork();
+    if (child == 0) {
+        in_child(std::move(session));
+        std::exit(0);
+    }
+    int status = -1;
+    need(child > 0 && ::waitpid(child, &status, 0) == child && status == 0, "the child ends well");
+    need(state_of(70) == "active" && state_of(71) == "terminated", "each process ends its sessions");
+    session.close();
+}
+
 }  // namespace
 
 int main(int argc, char **argv) {
@@ -109,6 +139,10 @@ int main(int argc, char **argv) {
         try {
             scope(argv[2]);
         } catch (const std::runtime_error &) { return 7; }
+        return 0;
+    }
+    if (argc == 2 && std::string_view(argv[1]) == "forked") {
+        forked();
         return 0;
     }
     submissions();

@@ -4,6 +4,62 @@
 
 using namespace bench;
 
+TEST_CASE("a grain that fails after its disk was full may have room when it ends, and is innocent") {
+    Bench b;
+    b.connect(9);
+    b.run_grain(id(1));
+    b.run_grain(id(2));
+    DirFacts full = dir({{1, 1}}), room = full;
+    full.disk_full = true;
+    ExitFacts failed;
+    failed.code = 1;
+    const auto expect = [&](bool innocent) {
+        const auto r = b.one<SendReport>();
+        CHECK(r.innocent == innocent);
+        CHECK((r.reason == about("disk full")) == innocent);
+    };
+    switch (GENERATE(0, 1, 2)) {
+    case 0:  // seen at another's end, after which its files are removed
+        b.exit(id(1), full, failed);
+        expect(true);
+        break;
+    case 1:  // when its server calls in
+        b.in(Gauged{0.5, 4096, false, 8192, true});
+        break;
+    default:  // while it runs
+        b.in(Looked{id(2), full});
+    }
+    b.in(Gauged{});
+    b.clear();
+    SECTION("soon") {
+        b.wait(seconds(59));
+        b.exit(id(2), room, failed);
+        expect(true);
+    }
+    SECTION("by a signal") {
+        failed.code = 0;
+        failed.signal = 6;
+        b.exit(id(2), room, failed);
+        expect(true);
+    }
+    SECTION("long after") {
+        b.wait(seconds(61));
+        b.exit(id(2), room, failed);
+        expect(false);
+    }
+    SECTION("with success") {
+        b.exit(id(2), room, {});
+        expect(false);
+    }
+    SECTION("it began after that") {
+        b.message(wire::Configure{9, 3, 1});
+        b.wait(seconds(1));
+        b.run_grain(id(3));
+        b.exit(id(3), room, failed);
+        expect(false);
+    }
+}
+
 TEST_CASE("a host accepts no grains while the disk of its grains is full") {
     Bench b;
     b.connect(9, 1);

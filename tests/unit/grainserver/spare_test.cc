@@ -1,5 +1,8 @@
 // Directories of grains that have ended and go to other grains, and the records in them.
+#include <utility>
+
 #include <fcntl.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 
 #include "launcher_bench.h"
@@ -125,6 +128,42 @@ TEST_CASE("a directory in which something else was or is goes to no grain") {
     r.grains.drop_spares();
     r.clear();
     REQUIRE(r.names().empty());
+}
+
+TEST_CASE("a directory whose removal fails is out of the way, and is removed later") {
+    Rooms r;
+    r.prepare(1);
+    struct Mount {
+        std::string path;
+        bool there = false;
+        explicit Mount(const std::string &at) : path(at), there(::mount("none", at.c_str(), "tmpfs", 0, "") == 0) {}
+        void remove() {
+            if (std::exchange(there, false)) REQUIRE(::umount(path.c_str()) == 0);
+        }
+        ~Mount() {
+            if (there) ::umount2(path.c_str(), MNT_DETACH);
+        }
+    };
+    REQUIRE(make_directories(r.room(1) + "/busy"));
+    Mount mount(r.room(1) + "/busy");  // which no rights remove
+    if (!mount.there) {
+        WARN("SKIPPED: a mount needs root");
+        return;
+    }
+    REQUIRE(r.grains.remove(Rooms::id(1)));
+    r.prepare(1);
+    const std::string grain = r.grains.name_of(Rooms::id(1));
+    mount.path = r.dir.path + "/grains/removed-1/room/busy";
+    for (int i = 0; i < 3; ++i) {
+        REQUIRE(r.grains.removes());
+        CHECK_FALSE(r.grains.remove_some());
+        CHECK_FALSE(r.grains.removes());  // each try waits for the next time that everything is looked through
+        CHECK(r.names() == std::vector<std::string>{grain, "removed-1"});
+        if (i == 2) mount.remove();
+        r.grains.tidy_spares();
+    }
+    r.clear();
+    CHECK(r.names() == std::vector{grain});
 }
 
 TEST_CASE("spare directories of an earlier server are removed, an older launcher finds no empty records") {

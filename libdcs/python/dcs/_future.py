@@ -1,0 +1,64 @@
+"""The futures of an executor."""
+from __future__ import annotations
+
+import concurrent.futures
+import time
+from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Optional
+
+from .errors import GrainUnknown
+from .result import Result
+
+if TYPE_CHECKING:
+    from .executor import Executor
+
+
+class Future(concurrent.futures.Future):  # type: ignore[type-arg]
+    """The result of a grain to come. `grain`: its number in the executor's session."""
+
+    def __init__(self, executor: Executor, grain: int, unpack: Callable[[Result], Any]):
+        super().__init__()
+        self.grain, self._executor, self._unpack = grain, executor, unpack
+        self._cancelling = False
+
+    def cancel(self) -> bool:
+        """Withdraws the grain, also a running one."""
+        if self.done():
+            return self.cancelled()
+        self._cancelling = True  # when the grain is killed the session may have nothing left: no failure of this future
+        try:
+            self._executor.session.kill(self.grain)
+        except GrainUnknown:
+            pass
+        except BaseException:
+            self._cancelling = False
+            raise
+        return self._drop()
+
+    def _drop(self) -> bool:
+        dropped = super().cancel()
+        if dropped:
+            self._wanted()
+        self._executor._gone(self)
+        return dropped
+
+    def _wanted(self) -> bool:
+        """False for a cancelled future; the first call makes wait() and as_completed() return for it."""
+        with self._condition:
+            return self._state != "CANCELLED_AND_NOTIFIED" and self.set_running_or_notify_cancel()
+
+    def _finish(self, result: Result) -> None:
+        if not self._wanted():
+            return
+        try:
+            self.set_result(self._unpack(result))
+        except Exception as error:
+            self.set_exception(error)
+
+
+def in_order(futures: List[Future], end: Optional[float]) -> Iterator[Any]:
+    futures.reverse()
+    while futures:
+        values = futures.pop().result(None if end is None else end - time.monotonic())
+        values.reverse()
+        while values:  # no value stays alive for those that follow
+            yield values.pop()
