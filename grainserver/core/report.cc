@@ -307,7 +307,9 @@ void unsendable(Turn &t, const ReportUnsendable &x) {
     Grain *g = t.find(x.id);
     if (g == nullptr) return;
     g->outstanding.reset();
-    t.log(Level::warning, to_text(x.id) + ": " + x.text);
+    // Private pools log errors alone, and without it the author of a program sees nothing of this.
+    t.log(x.why == ReportUnsendable::Why::bad_checkpoint ? Level::error : Level::warning,
+          to_text(x.id) + ": " + x.text);
     switch (x.why) {
     case ReportUnsendable::Why::bad_checkpoint:
         g->bad_checkpoints.insert(x.checkpoint);
