@@ -304,26 +304,28 @@ def main():
 
     def judge(case):
         wrong.extend(complaints(case, base))
-    for case in cases:
-        if not case.slow:
-            judge(case)
-    # The patience of most is twenty seconds and more: they have it at the same time.
-    threads = [threading.Thread(target=judge, args=(case,)) for case in cases if case.slow]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if len(sys.argv) == 1:
-        for part in (copy_of_the_store, not_for_anybody):
-            part()
-        pool_of_another_host(base)
-        packaged_hosts(base)
-        nowhere_to_say_it(base)
-    for process in started:
-        process.terminate()
-    for process in started:
-        process.wait()
-    shutil.rmtree(base, ignore_errors=True)
+    try:
+        for case in cases:
+            if not case.slow:
+                judge(case)
+        # The patience of most is twenty seconds and more: they have it at the same time.
+        threads = [threading.Thread(target=judge, args=(case,)) for case in cases if case.slow]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if len(sys.argv) == 1:
+            for part in (copy_of_the_store, not_for_anybody):
+                part()
+            pool_of_another_host(base)
+            packaged_hosts(base)
+            nowhere_to_say_it(base)
+    finally:
+        for process in started:
+            process.terminate()
+        for process in started:
+            process.wait()
+        shutil.rmtree(base, ignore_errors=True)
     print("\n".join(wrong) if wrong else f"{len(cases)} commands said what was wrong")
     return 1 if wrong or not cases else 0
 
