@@ -98,6 +98,7 @@ Result<Checkpoint> parse_checkpoint(std::string_view bytes, std::uint64_t input_
     std::string_view trailer = rest.substr(window + at + trailer_word.size());
     std::uint64_t length = 0;
     std::uint32_t sum = 0;
+    if (trailer.find('\n') == std::string_view::npos) return broken("no newline ends the trailer, its last line");
     if (!number(trailer, length) || !literal(trailer, " ") || trailer.size() != 9 || trailer[8] != '\n' ||
         !checksum_text(trailer.substr(0, 8), sum))
         return broken("the trailer is malformed");

@@ -127,10 +127,11 @@ void put_end(const Grain &g, bool too_much, SendReport &report) {
         put_mark(report, "the grain could not write its output on this host");
     } else if (asks_again(g)) {
         put_mark(report, "the grain asked to be restarted from its checkpoint");
-    } else if (g.facts.increments.empty() && !g.facts.strange.empty() && !planted("server.lost_output_is_none")) {
-        report.limit = true;  // it would do so on any host
+    } else if (g.facts.increments.empty() && !g.facts.strange.empty() && g.exit->signal == 0 &&
+               !planted("server.lost_output_is_none")) {  // a signal may have come before it had files
+        report.limit = true;                              // it would do so on any host
         report.reason = "its output is lost: " + g.facts.strange;
-        if (report.exit_code == 0 && report.signal == 0) report.exit_code = exit_write_error;
+        if (report.exit_code == 0) report.exit_code = exit_write_error;
     }
     if (report.innocent || !g.content.outputs) return;
     report.files = *g.content.outputs;
@@ -307,7 +308,9 @@ void unsendable(Turn &t, const ReportUnsendable &x) {
     Grain *g = t.find(x.id);
     if (g == nullptr) return;
     g->outstanding.reset();
-    t.log(Level::warning, to_text(x.id) + ": " + x.text);
+    // Private pools log errors alone, and without it the author of a program sees nothing of this.
+    t.log(x.why == ReportUnsendable::Why::bad_checkpoint ? Level::error : Level::warning,
+          to_text(x.id) + ": " + x.text);
     switch (x.why) {
     case ReportUnsendable::Why::bad_checkpoint:
         g->bad_checkpoints.insert(x.checkpoint);

@@ -24,8 +24,8 @@ inline constexpr std::size_t shapes_per_user = 4096;
 inline constexpr std::uint64_t reports_leave_bytes = 256u << 20;
 // Above this a connection is not read until its peer has read its answers.
 inline constexpr std::size_t unread_bytes = 4u << 20;
-// Messages of one connection that are read ahead of their turn, and handed to the scheduler at once; and of one host in
-// one turn. A turn of so many takes some milliseconds, and others wait no longer for a host that sends without end.
+// Messages of one connection, or of all of a user, that are read ahead of their turn and handed over at once; and of a
+// host in one turn. Such a turn takes some milliseconds, and others wait no longer for a host that sends without end.
 inline constexpr std::size_t frames_of_connection = 256;
 inline constexpr std::size_t host_requests_per_turn = 256;
 // Connections that are kept for root, the scheduler's own account and other hosts.

@@ -1,6 +1,7 @@
 #include "base/option_table.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
 
@@ -301,23 +302,17 @@ std::optional<double> seconds_of_text(std::string_view text) {
 }
 
 std::optional<std::int64_t> megabytes_of_text(std::string_view text) {
-    struct Unit {
-        const char *name;
-        double bytes;
-    };
-    constexpr double k = 1024, mega = k * k;
-    static constexpr Unit units[] = {{"KiB", k},   {"MiB", mega}, {"GiB", mega * k}, {"TiB", mega * mega},
-                                     {"K", k},     {"M", mega},   {"G", mega * k},   {"T", mega * mega},
-                                     {"kB", 1e3},  {"KB", 1e3},   {"MB", 1e6},       {"GB", 1e9},
-                                     {"TB", 1e12}, {"", mega}};
     const std::size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
     const auto number = plain_number(text.substr(0, end));
-    std::string_view name = text.substr(end);
-    if (!name.empty() && name[0] == ' ') name.remove_prefix(1);
-    const auto unit = std::find_if(std::begin(units), std::end(units), [&](const Unit &u) { return name == u.name; });
-    if (!number || unit == std::end(units) || (name.empty() && end != text.size())) return std::nullopt;
-    const double value = *number * unit->bytes / mega;
-    if (value > 1e12 || (value > 0 && value < 1) || (name.empty() && value != std::floor(value))) return std::nullopt;
+    std::string unit(text.substr(end));
+    if (unit.size() > 1 && unit[0] == ' ') unit.erase(0, 1);
+    for (char &c : unit) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    const bool plain = unit.empty();
+    const std::size_t power = plain ? 2 : std::string_view("_kmgt").find(unit[0], 1);
+    const std::string kind = plain ? "" : unit.substr(1);
+    if (!number || power == std::string_view::npos || (kind != "" && kind != "ib" && kind != "b")) return std::nullopt;
+    const double value = *number * std::pow(kind == "b" ? 1000 : 1024, power) / (1 << 20);
+    if (value > 1e12 || (value > 0 && value < 1) || (plain && value != std::floor(value))) return std::nullopt;
     return static_cast<std::int64_t>(value);
 }
 

@@ -79,8 +79,9 @@ std::string line_for_programs(const std::string &key, const std::string &text);
 std::optional<std::int64_t> number_of(std::string_view text, std::int64_t least, std::int64_t most);
 // "10", "1.5", "90s", "5m", "2h", "1d", "5:30" (minutes), "1:30:00" (hours), "1-12:00:00" (days); not negative.
 std::optional<double> seconds_of_text(std::string_view text);
-// Whole megabytes, which are 2^20 bytes here: "512", "512 MiB", "1.5G"; KiB to TiB and K to T count in 1024, kB to TB
-// in 1000. What is less than a megabyte more is cut off; what is less than one, but not 0, is none. Not negative.
+// Whole megabytes, which are 2^20 bytes here: "512", "512 MiB", "1.5g"; K to T and KiB to TiB count in 1024, kB to TB
+// in 1000, in upper or lower case. What is less than a megabyte more is cut off; what is less than one, but not 0, is
+// none. Not negative.
 std::optional<std::int64_t> megabytes_of_text(std::string_view text);
 // Name of a host class: begins with a letter; letters, digits, '.', '_' and '-'. Not "any", which is the mask 0.
 bool is_class_name(std::string_view word);

@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <cstdint>
 #include <ctime>
+#include <utility>
+
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
@@ -39,6 +41,8 @@ constexpr Duration served_at_once = milliseconds(2), served_without_arrival = mi
 
 constexpr std::size_t handshake_piece = 16 * 1024;  // is read at once from who is not known yet
 constexpr std::size_t least_piece = 1024;
+
+bool has_payer(const Wire &wire) { return wire.door >= 0 && !(wire.tls && wire.charged_to.empty()); }
 
 }  // namespace
 
@@ -143,11 +147,10 @@ void AsioLoop::unwatch(int fd) {
     watches_.remove(fd);
     const auto others = inbox_.find(no_connection);
     if (others == inbox_.end()) return;
-    std::deque<Arrival> &lane = others->second;
-    inbox_count_ -= std::min(lane.size(), limits::frames_of_connection);
-    std::erase_if(lane, [fd](const Arrival &a) { return a.what == What::ready && a.watch == fd; });
-    inbox_count_ += std::min(lane.size(), limits::frames_of_connection);
-    if (!lane.empty()) return;
+    Lane &lane = others->second;
+    std::erase_if(lane.waiting, [fd](const Arrival &a) { return a.what == What::ready && a.watch == fd; });
+    count_less(lane);
+    if (!lane.waiting.empty()) return;
     inbox_.erase(others);
     std::erase(next_, no_connection);
 }
@@ -192,15 +195,31 @@ Instant AsioLoop::next_check() const { return checks_.empty() ? Instant::never()
 
 void AsioLoop::arrive(Arrival arrival) {
     inbox_bytes_ += arrival.payload.size();
-    std::deque<Arrival> &lane = inbox_[arrival.conn];
-    if (lane.empty()) next_.push_back(arrival.conn);
-    if (lane.size() < limits::frames_of_connection) ++inbox_count_;
-    lane.push_back(std::move(arrival));
+    Lane &lane = inbox_[arrival.conn];
+    if (lane.waiting.empty()) next_.push_back(arrival.conn);
+    const bool counts = lane.counted < share_of(arrival.conn);
+    lane.counted += counts;
+    inbox_count_ += counts;
+    lane.waiting.push_back(std::move(arrival));
 }
 
-bool AsioLoop::is_crowded(const Wire &wire) const {
+void AsioLoop::count_less(Lane &lane) {
+    const std::size_t now = std::min(lane.counted, lane.waiting.size());
+    inbox_count_ -= std::exchange(lane.counted, now) - now;
+}
+
+// All connections of a user have as much as a single one, so that others wait no longer for their number.
+std::size_t AsioLoop::share_of(ConnId conn) {
+    const WirePtr wire = find(conn);
+    const bool whole = !wire || !wire->alive || !has_payer(*wire) || planted("net.share_for_each");
+    if (whole) return limits::frames_of_connection;
+    const std::size_t connections = std::max<std::size_t>(1, payer_for(*wire).connections);
+    return std::max<std::size_t>(1, limits::frames_of_connection / connections);
+}
+
+bool AsioLoop::is_crowded(const Wire &wire) {
     const auto lane = inbox_.find(wire.id);
-    return lane != inbox_.end() && lane->second.size() >= limits::frames_of_connection;
+    return lane != inbox_.end() && lane->second.waiting.size() >= share_of(wire.id);
 }
 
 // Takes what is there, up to what the caller can use: the rest waits in the sockets, which is how a
@@ -222,15 +241,16 @@ std::vector<Arrival> AsioLoop::hand_out(std::size_t max) {
     std::vector<Arrival> out;
     std::vector<ConnId> had_share;
     const bool no_turns = planted("net.first_come_first_served");
-    const std::size_t share = no_turns ? max : limits::frames_of_connection;
     while (!next_.empty() && out.size() < max) {
         const ConnId conn = next_.front();
         next_.pop_front();
         const auto lane = inbox_.find(conn);
-        DCS_REQUIRE(lane != inbox_.end() && !lane->second.empty(), "a connection has its turn while it has something");
+        DCS_REQUIRE(lane != inbox_.end(), "a connection has its turn while it has something");
+        std::deque<Arrival> &waiting = lane->second.waiting;
+        const std::size_t share = no_turns ? max : share_of(conn);
         const std::size_t most = std::min(max, out.size() + share);  // what is dropped does not count
-        while (!lane->second.empty() && out.size() < most) take_out(lane->second, out);
-        if (!lane->second.empty()) {
+        while (!waiting.empty() && out.size() < most) take_out(lane->second, out);
+        if (!waiting.empty()) {
             had_share.push_back(conn);
             continue;
         }
@@ -241,12 +261,12 @@ std::vector<Arrival> AsioLoop::hand_out(std::size_t max) {
     return out;
 }
 
-void AsioLoop::take_out(std::deque<Arrival> &lane, std::vector<Arrival> &out) {
-    Arrival arrival = std::move(lane.front());
-    lane.pop_front();
+void AsioLoop::take_out(Lane &lane, std::vector<Arrival> &out) {
+    Arrival arrival = std::move(lane.waiting.front());
+    lane.waiting.pop_front();
     DCS_REQUIRE(inbox_bytes_ >= arrival.payload.size(), "each payload was counted when it came");
     inbox_bytes_ -= arrival.payload.size();
-    if (lane.size() < limits::frames_of_connection) --inbox_count_;
+    count_less(lane);
     if (arrival.what == What::woken) woken_ = false;
     if (arrival.what == What::ready) to_rearm_.push_back(arrival.watch);
     if (arrival.conn != no_connection) {
@@ -308,15 +328,14 @@ void AsioLoop::uncharge(Wire &wire) {
 // for their number.
 std::size_t AsioLoop::piece_of(const Wire &wire) {
     if (wire.handshaking) return handshake_piece;
-    if (wire.door < 0 || (wire.tls && wire.charged_to.empty()) || planted("net.as_much_as_there_is"))
-        return buffer_.size();
+    if (!has_payer(wire) || planted("net.as_much_as_there_is")) return buffer_.size();
     return std::max(least_piece, buffer_.size() / std::max<std::size_t>(1, payer_for(wire).connections));
 }
 
 // What is held for a connection counts for its user, through any door. False: it was too much, and the
 // connection ended.
 bool AsioLoop::charge(Wire &wire) {
-    if (wire.door < 0 || !wire.alive || (wire.tls && wire.charged_to.empty())) return wire.alive;
+    if (!wire.alive || !has_payer(wire)) return wire.alive;
     const std::size_t now = wire.reader.held() + wire.out.bytes() + (wire.tls ? wire.tls->waiting() : 0);
     const bool more = now > wire.counted;
     std::size_t &sum = payer_for(wire).bytes;

@@ -169,9 +169,15 @@ private:
     Instant next_check() const;
     void run_ready(std::size_t max);
     void arrive(Arrival arrival);
-    bool is_crowded(const Wire &wire) const;
+    bool is_crowded(const Wire &wire);
+    std::size_t share_of(ConnId conn);
     std::vector<Arrival> hand_out(std::size_t max);
-    void take_out(std::deque<Arrival> &lane, std::vector<Arrival> &out);
+    struct Lane {
+        std::deque<Arrival> waiting;
+        std::size_t counted = 0;  // of these, no more than its share
+    };
+    void take_out(Lane &lane, std::vector<Arrival> &out);
+    void count_less(Lane &lane);
 
     asio::io_context context_;
     WatchSet watches_;
@@ -189,7 +195,7 @@ private:
     Instant left_;                                                                // when wait() was last left
     std::vector<ConnId> dirty_;
     // What came, of each connection, and of no_connection what belongs to none; and whose turn it is.
-    std::map<ConnId, std::deque<Arrival>> inbox_;
+    std::map<ConnId, Lane> inbox_;
     std::deque<ConnId> next_;
     std::size_t inbox_bytes_ = 0;
     std::size_t inbox_count_ = 0;  // of each connection no more than it may have in there

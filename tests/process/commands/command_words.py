@@ -13,7 +13,7 @@ import tempfile
 import threading
 
 from daemon_words import NOBODY, REFUSE, Case, as_nobody, chosen, complaints
-from pool import Pool, about, program, wait_for
+from pool import Pool, about, program, tells, wait_for
 from remote_peer import frame
 from speakers import OTHER, SpeakersPool
 
@@ -146,6 +146,8 @@ def backup_cases():
                 refuse="epoll_create1::EMFILE"),
         Command("dead", status, ["dcs: the backup of @/p: ", "hint: `dcs up` starts it again"], code=5,
                 files={**NUMBERS, "d/p/backup": None}),
+        Command("dead_without", status, ["dcs: the backup of @/p: ", "hint: there is none; `dcs up` starts one"], code=5, files=NUMBERS),
+        Command("dead_no_pool", status, ["dcs: the backup of @/p: ", "hint: `dcs up` starts a private pool"], code=5),
         Command("dead_elsewhere", status, ["dcs: the backup of @/p: ", "hint: this host has none"], code=5, files=BY_HAND),
         Command("dead_by_hand", status, ["dcs: the backup of @/p: ", "dcs_backupd --dir @/p/backup"],
                 code=5, files={**BY_HAND, "d/p/backup": None}),
@@ -193,6 +195,13 @@ def copy_of_the_store():
         wait_for("a copy of the store", lambda: pool.json("backup", "status")["copy"]["whole"], timeout=120)
         pool.stop_scheduler()
         assert re.fullmatch(r"copy of the store as of turn \d+; the scheduler does not answer", copy()), copy()
+        pid = pool.json("backup", "status")["pid"]
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            silent = pool.dcs("backup", "status", check=False)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        assert silent.returncode == 5 and tells(silent.stderr, f"hint runs as process {pid} may answer later"), silent
 
 
 def nowhere_to_say_it(base):
@@ -260,6 +269,14 @@ def packaged_hosts(base):
                        'HOME=/run/home "$0/dcs" up; echo $?; ls -A /run/home; exec true')
         assert refused.stdout.split() == ["4"] and about(refused.stderr, "this host pool root commands no longer reach up --dir"), \
             refused
+    told = seen("mkdir -p /var/lib/dcs/backup; touch /var/lib/dcs/backup/service", "backup", "status", "--dir", "/home/none")
+    assert told.returncode == 5 and "hint: the backup of this host: dcs backup status --dir /var/lib/dcs\n" in told.stderr, told
+    promotes = "printf '#!/bin/sh\\necho promoted\\n' >\"$0/dcs_backupd\"; chmod +x \"$0/dcs_backupd\""
+    for made, then in ((f"{promotes}; {unit}", "then systemctl start dcs-scheduler dcs-backupd"),
+                       (promotes, "then start dcs_scheduler --dir /var/lib/dcs/scheduler --hosts /etc/dcs/hosts --tls")):
+        done = seen(made, "backup", "promote", "--dir", "/var/lib/dcs")
+        assert done.returncode == 0 and about(done.stdout, "promoted Next: authority into /var/lib/dcs/scheduler/pki host table "
+                                              f"into /etc/dcs/hosts {then}"), done
     for role, part in (("server", "runs grains for"), ("backup", "has the backup of")):
         result = seen(f"mkdir /var/lib/dcs/{role}; printf 'DCS_NAME=h1\\nDCS_SCHEDULER=sched:7001\\n' "
                       f">/var/lib/dcs/{role}/service", "host", "ls")
@@ -287,26 +304,28 @@ def main():
 
     def judge(case):
         wrong.extend(complaints(case, base))
-    for case in cases:
-        if not case.slow:
-            judge(case)
-    # The patience of most is twenty seconds and more: they have it at the same time.
-    threads = [threading.Thread(target=judge, args=(case,)) for case in cases if case.slow]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if len(sys.argv) == 1:
-        for part in (copy_of_the_store, not_for_anybody):
-            part()
-        pool_of_another_host(base)
-        packaged_hosts(base)
-        nowhere_to_say_it(base)
-    for process in started:
-        process.terminate()
-    for process in started:
-        process.wait()
-    shutil.rmtree(base, ignore_errors=True)
+    try:
+        for case in cases:
+            if not case.slow:
+                judge(case)
+        # The patience of most is twenty seconds and more: they have it at the same time.
+        threads = [threading.Thread(target=judge, args=(case,)) for case in cases if case.slow]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if len(sys.argv) == 1:
+            for part in (copy_of_the_store, not_for_anybody):
+                part()
+            pool_of_another_host(base)
+            packaged_hosts(base)
+            nowhere_to_say_it(base)
+    finally:
+        for process in started:
+            process.terminate()
+        for process in started:
+            process.wait()
+        shutil.rmtree(base, ignore_errors=True)
     print("\n".join(wrong) if wrong else f"{len(cases)} commands said what was wrong")
     return 1 if wrong or not cases else 0
 

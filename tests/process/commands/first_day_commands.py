@@ -89,8 +89,10 @@ def habits(shell):
     for line, done in (("dcs session close nosuchuser/all", "closed"), ("dcs session clean nosuchuser/all", "removed")):
         assert tells(shell.run(line)[1], f"no such session nothing was {done}"), line
     options(shell)
-    out = shell.run("printf '1\\n2\\n3\\n' | while read x; do dcs run -n -- echo got $x; done")[0]
-    assert out == "got 1\ngot 2\ngot 3\n", out
+    out, err = shell.run("seq 3 >list; while read x; do dcs run -- echo got $x; done <list")
+    assert out == "got 1\n" and tells(err, "warning command gets all that is left of standard input 4 of 6 bytes needs -n"), (out, err)
+    for line in ("dcs run -- cat <list", "while read x; do dcs run -n -- echo $x; done <list", "cat list | { read x; echo $x; dcs run -- cat; }"):
+        assert shell.run(line) == ("1\n2\n3\n", ""), line
 
 
 def options(shell):
@@ -107,7 +109,7 @@ def options(shell):
         err = shell.run(f"dcs {typed}", code=2)[1]
         assert hint in err, (typed, err)
     assert "-n is --no-input" in shell.run("dcs run -n 4 -- true", 127)[1]
-    assert shell.run("dcs run --memory 1G -- echo fits")[0] == "fits\n"
+    assert shell.run("dcs run --memory 64m -- echo fits")[0] == "fits\n"
 
 
 def script_of_slurm(shell):
@@ -302,6 +304,8 @@ def last_stays(shell):
         assert tells(err, f"session {last} was removed `last` would now be session {before}") and f"write {before} in" in err, (words, err)
     for words in ("grain kill last:1", "grain restart last:all", "grain restart --and-after --yes last:1"):
         assert f"session {last} was removed" in shell.run(f"dcs {words}", code=4)[1], words
+    for words in ("session show", "session show last", "session wait", "session ls last", "session cat last", "grain ls", "grain show last:1"):
+        assert (err := shell.run(f"dcs {words}")[1]).count("was removed") == 1 and tells(err, f"session {last} was removed `last` is now session {before}"), (words, err)
     assert f"session   {before}\n" in shell.run("dcs session show last")[0]
     shell.run(f"dcs session wait last; dcs session close {before}; dcs session clean {before}")
 

@@ -120,7 +120,15 @@ def last_host(pool):
     assert pool.dcs("run", "--", "echo", "back").stdout == b"back\n"
     done = pool.dcs("up", "--courtesy", "none")
     assert tells(done.stdout, "local1, local2: courtesy applies when started again dcs down"), done
-    assert b"courtesy applies" not in pool.dcs("up", "--courtesy", "none").stdout
+    for words in (("--courtesy", "none"), ()):  # for as long as they run with another
+        again = pool.dcs("up", *words)
+        assert tells(again.stdout, "local1, local2: courtesy none applies when started again dcs down"), again
+    assert b"courtesy" not in pool.dcs("up", "--courtesy", "priority").stdout
+    cores = len(os.sched_getaffinity(0))
+    if 8 * cores <= 1024:
+        many = pool.dcs("up", "--slots", str(8 * cores))
+        assert tells(many.stderr, f"note 2 grain servers {8 * cores} slots up to {16 * cores} grains at a time on {cores}"), many
+    assert b"at a time" not in pool.dcs("up", "--slots", "1").stderr
 
 
 def closed_descriptor(pool):

@@ -203,6 +203,23 @@ after = "make"
     assert done.returncode == 2 and about(done.stderr.decode(), "refused.toml a new file/x cannot be written"), done
 
 
+def what_is_missing(desk):
+    """In a wrong directory: it is said before there is a session. What a grain makes for another cannot be missing yet."""
+    before = desk.pool.json("session", "ls")["sessions"]
+    desk.write("inputs.toml", '[[grain]]\nname = "a"\ncommand = ["cat", "in"]\narray = "1-2"\nfile = "in=in.{}"\n' +
+               '[[grain]]\nname = "b"\ncommand = ["true"]\nimage = "no.tar"\n' +
+               '[[grain]]\nname = "c"\ncommand = ["true"]\nfile = "made"\nafter = "a"\n')
+    desk.write("in.1", "one")
+    refused = desk.submit("inputs.toml", check=False)
+    told = refused.stderr.decode()
+    assert refused.returncode == 2 and about(told, "grain a: file in.2 cannot be read No such") and about(told, "grain b: image no.tar"), refused
+    assert "made" not in told and desk.pool.json("session", "ls")["sessions"] == before, told
+    desk.write("input.toml", '[[grain]]\ncommand = ["cat", "in"]\nfile = "in=in.1"\n')
+    desk.submit("--wait", "input.toml")
+    os.remove(os.path.join(desk.folder, "in.1"))
+    assert about(desk.submit("--wait", "input.toml").stderr.decode(), "is complete"), "it has run"
+
+
 def items_and_files(desk):
     desk.write("list", "a b\nc\n")
     desk.write("items.toml", """[[grain]]
@@ -354,6 +371,7 @@ def main():
         mended(desk)
         edited_program(desk)
         lost_outputs(desk)
+        what_is_missing(desk)
         items_and_files(desk)
         in_the_background(desk)
         without_its_process(desk)

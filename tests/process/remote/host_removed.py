@@ -55,6 +55,8 @@ def a_connected_host_ends_its_grains(pool):
     assert unheard.returncode != 0 and open(key).read() == old, unheard
     said = pool.join("h2", *line, "--new-key").stdout
     assert tells(said, "daemon takes new certificate by itself") and "restart" not in said, said
+    own = socket.gethostname().partition(".")[0]
+    assert tells(said, f"own name is {own} h2 another machine join there new code here with one for {own} and --new-key"), said
     assert open(key).read() == kept and not os.path.exists(key.replace("key.pem", "next-key.pem"))
     pool.wait_active("h2")  # its server reads the new certificate by itself
     assert (pool.host("h2")["slots"], pool.host("h2")["settings"]) == (1, ""), pool.host("h2")

@@ -155,8 +155,32 @@ TEST_CASE("megabytes") {
     CHECK(megabytes_of_text("1.5 T") == 3 << 19);
     CHECK(megabytes_of_text("1 GB") == 953);
     CHECK(megabytes_of_text("1100 kB") == 1);
-    for (const char *text : {"", " ", "MiB", "-1", "1.5", "1 ", "1  MiB", "1 mib", "1 m", "1 g", "1000 kB", "1 KiB",
-                             "1e3", "1.2.3", "99999999999999999999 TiB", "nan", "0x10", "1 MiB "}) {
+    CHECK(megabytes_of_text("1g") == 1024);
+    CHECK(megabytes_of_text("512m") == 512);
+    CHECK(megabytes_of_text("1 mib") == 1);
+    CHECK(megabytes_of_text("2048KIB") == 2);
+    CHECK(megabytes_of_text("1gb") == 953);
+    CHECK(megabytes_of_text("1TB") == 953674);
+    for (const char *text : {"",
+                             " ",
+                             "MiB",
+                             "-1",
+                             "1.5",
+                             "1 ",
+                             "1  MiB",
+                             "1 b",
+                             "1 _",
+                             "1 mi",
+                             "1 mbb",
+                             "1 ibm",
+                             "1000 kB",
+                             "1 KiB",
+                             "1e3",
+                             "1.2.3",
+                             "99999999999999999999 TiB",
+                             "nan",
+                             "0x10",
+                             "1 MiB "}) {
         CAPTURE(text);
         CHECK_FALSE(megabytes_of_text(text));
     }

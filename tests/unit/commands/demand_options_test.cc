@@ -43,7 +43,7 @@ TEST_CASE("demands: each option reaches its own field") {
 TEST_CASE("demands: what makes no sense is a usage error that names option and value") {
     const std::vector<std::vector<std::string>> wrong = {
         {"--class", "gpu,"},  {"--attempts", "0"}, {"--attempts", "256"}, {"--cores", "-1"},
-        {"--cores", "65537"}, {"--memory", "-1"},  {"--memory", "1g"},    {"--wall", "-1"},
+        {"--cores", "65537"}, {"--memory", "-1"},  {"--memory", "1x"},    {"--wall", "-1"},
         {"--wall", "soon"},   {"--thrash", "-1"},  {"--notice", "-1"},    {"--notice", "1h"}};
     for (const auto &line : wrong) {
         CAPTURE(line[0], line[1]);

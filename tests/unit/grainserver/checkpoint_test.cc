@@ -58,6 +58,7 @@ TEST_CASE("every truncation of the example is refused") {
         INFO(n);
         REQUIRE_FALSE(parse_checkpoint(text.substr(0, n), 1234));
     }
+    CHECK(parse_checkpoint(text.substr(0, text.size() - 1), 1234).status().text.find("newline") != std::string::npos);
     REQUIRE_FALSE(parse_checkpoint(text + "\n", 1234));
     REQUIRE_FALSE(parse_checkpoint(text + text, 1234));
 }

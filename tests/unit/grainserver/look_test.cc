@@ -1,6 +1,7 @@
 // What a look at a grain's room counts: the increments that are expected, however many other names there are.
 #include <unistd.h>
 
+#include "core_bench.h"
 #include "launcher_bench.h"
 #include "grainserver/shell/grain_files.h"
 
@@ -52,4 +53,21 @@ TEST_CASE("an acknowledgement removes what one that a crash has interrupted left
     for (const char *name : {"err.4", "out.5", "err.5", "checkpoint.3", "checkpoint.5", "out.6", "err.6"})
         REQUIRE_FALSE(g.there(name));
     REQUIRE((g.there("out.8") && g.there("checkpoint.6")));
+}
+
+TEST_CASE("a grain that is killed before it has files for its output fails, one that removes them fails for ever") {
+    Bench b;
+    b.connect();
+    b.run_grain(id());
+    ExitFacts e;
+    DirFacts d;
+    d.strange = "out.1 is gone";
+    const bool by_signal = GENERATE(true, false);
+    if (by_signal) e.signal = 9;
+    b.exit(id(), d, e);
+    const SendReport r = b.one<SendReport>();
+    CHECK((r.ended && !r.innocent));
+    CHECK(r.limit != by_signal);
+    CHECK(r.reason.empty() == by_signal);
+    CHECK(r.exit_code == (by_signal ? 0 : 74));
 }

@@ -28,13 +28,13 @@ namespace dcs::commands {
 namespace {
 
 constexpr int shrunk_stop_s = 5, shrunk_launcher_stop_s = 10, changed_stop_s = 20;
+constexpr int absurd_slots_per_core = 16;
 constexpr int call_in_patience_s = 10;  // servers call in within a moment; only a note if they do not
 
 struct Wanted {
     PoolNumbers numbers;
     bool changed = false;  // other than recorded, or nothing was recorded
     int servers_before = 0;
-    bool new_courtesy = false;
     std::string restarts;  // the option that changes, which the scheduler learns when it is started; empty: none
 };
 
@@ -85,7 +85,6 @@ Result<Wanted> wanted_numbers(const Call &call, const Pool &pool) {
     numbers.mirror = said.value("mirror").value_or(numbers.mirror);
     if (recorded) wanted.servers_before = recorded->servers;
     wanted.changed = !recorded || !(*recorded == wanted.numbers);
-    wanted.new_courtesy = recorded && recorded->courtesy != numbers.courtesy;
     if (recorded && recorded->mirror != wanted.numbers.mirror) wanted.restarts = "--mirror " + wanted.numbers.mirror;
     if (recorded && recorded->listen != wanted.numbers.listen) wanted.restarts = "--listen " + wanted.numbers.listen;
     return wanted;
@@ -213,13 +212,30 @@ void print_result(const Call &call, const Pool &pool, const PoolNumbers &numbers
         std::printf("No longer in the pool: %s. Grains that are there move to the others.\n",
                     some_of(outcome.gone).c_str());
     if (!outcome.unchanged.empty())
-        std::printf("%s: the courtesy applies when started again: `dcs down`, then `dcs up`.\n",
-                    some_of(outcome.unchanged).c_str());
+        std::printf("%s: courtesy %s applies when started again: `dcs down`, then `dcs up`.\n",
+                    some_of(outcome.unchanged).c_str(), numbers.courtesy.c_str());
     if (const std::string page = pool.page_url(); !page.empty()) std::printf("Its page: %s\n", page.c_str());
     const auto own = client::own_pool_directory();
     const bool found = own && *own == pool.directory();
     std::printf("\nUse it:\n%s  dcs status\n  seq 3 | dcs map -- printf 'grain %%s\\n' {}\n  dcs down\n",
                 found ? "" : ("  export DCS_DIR=" + shell_word(pool.directory()) + "\n").c_str());
+}
+
+bool runs_with_another_courtesy(const Daemon &server, const PoolNumbers &numbers) {
+    const auto record = stays_up(server) ? daemon_record(server.directory) : fail(Code::not_found, "");
+    return record && std::any_of(record->settings.begin(), record->settings.end(),
+                                 [&](const Setting &s) { return s.name == "courtesy" && s.value != numbers.courtesy; });
+}
+
+// Before they are started, which takes its time.
+void say_if_absurd(const Wanted &wanted) {
+    const int cores = cores_of_this_host(), slots = wanted.numbers.servers * wanted.numbers.slots;
+    if (wanted.changed && slots / cores >= absurd_slots_per_core)
+        std::fprintf(
+            stderr,
+            "dcs: note: %s of %s run up to %d grains at a time on %s; `dcs up --local N --slots K` changes that\n",
+            counted(wanted.numbers.servers, "grain server").c_str(), counted(wanted.numbers.slots, "slot").c_str(),
+            slots, counted(cores, "core").c_str());
 }
 
 Status bring_up(const Call &call, const Pool &pool, PoolNumbers &numbers, Outcome &outcome) {
@@ -233,9 +249,10 @@ Status bring_up(const Call &call, const Pool &pool, PoolNumbers &numbers, Outcom
         return fail(Code::internal, "could not stop the scheduler, to restart it with " + wanted->restarts);
     if (Status written = write_numbers(pool, *wanted, outcome); !written) return written;
     if (Status stopped = stop_surplus(pool, numbers, outcome); !stopped) return stopped;
-    for (int i = 1; wanted->new_courtesy && i <= numbers.servers; ++i)
-        if (const Daemon server = pool.server("local" + std::to_string(i)); stays_up(server))
+    for (int i = 1; i <= numbers.servers; ++i)
+        if (const Daemon server = pool.server("local" + std::to_string(i)); runs_with_another_courtesy(server, numbers))
             outcome.unchanged.push_back(server.name);
+    say_if_absurd(*wanted);
     if (Status started = start_missing(pool, numbers, outcome.started); !started) return started;
     return call.arguments.has("page") ? start_page(pool, outcome.started) : Status::ok();
 }

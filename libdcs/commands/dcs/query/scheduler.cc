@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <pwd.h>
+#include <set>
 #include <unistd.h>
 
 #include "client/call.h"
@@ -121,11 +122,14 @@ bool is_newer(const Session &a, const Session &b) {
 }
 
 // A script that says `last` once more would go on with the session before.
-Failure slid_to(const Session &session, int removed) {
-    const std::string name = session.name();
-    return {exits::refused, "refused",
-            "session " + std::to_string(removed) + " was removed: `last` would now be session " + name,
-            "write " + name + " in the place of last if you mean that one"};
+std::optional<Failure> slid_to(const Session &session, int removed, bool to_change) {
+    const std::string name = session.name(), why = "session " + std::to_string(removed) + " was removed: `last` ";
+    if (to_change)
+        return Failure{exits::refused, "refused", why + "would now be session " + name,
+                       "write " + name + " in the place of last if you mean that one"};
+    static std::set<std::string> told;
+    if (told.insert(name).second) std::fprintf(stderr, "dcs: %sis now session %s\n", why.c_str(), name.c_str());
+    return std::nullopt;
 }
 
 }  // namespace
@@ -152,9 +156,10 @@ SessionsAnswer sessions_of(const SessionSelector &selector) {
         if (selector.which != SessionSelector::Which::last || answer.sessions.empty())
             answer.sessions.push_back(std::move(session));
     }
-    if (selector.to_change && selector.which == SessionSelector::Which::last && !answer.sessions.empty() &&
+    if (selector.which == SessionSelector::Which::last && !answer.sessions.empty() &&
         answer.last_number > answer.sessions[0].session)
-        return {.failure = slid_to(answer.sessions[0], answer.last_number)};
+        if (auto failure = slid_to(answer.sessions[0], answer.last_number, selector.to_change))
+            return {.failure = std::move(failure)};
     if (!answer.sessions.empty() || selector.which == SessionSelector::Which::all) return answer;
     const std::string whose = selector.user.empty() ? "" : selector.user + "/";
     answer.failure = not_found_failure(selector.which == SessionSelector::Which::last

@@ -17,7 +17,7 @@ struct SessionSelector {
     std::int32_t number = 0;    // Which::number only
     bool of_all_users = false;  // Which::all without USER/
     bool done = false;          // of Which::all those that are done
-    bool to_change = false;     // then Which::last is refused where a later session was removed
+    bool to_change = false;     // then Which::last is refused where a later session was removed; else that is said
 };
 
 struct GrainRange {

@@ -24,7 +24,7 @@ UnitWords words_of(Unit unit) {
     switch (unit) {
     case Unit::flag: return {nullptr, ""};
     case Unit::mask: return {"CLASS[,..]", " (names of the host table, or a mask such as 0x3)"};
-    case Unit::megabytes: return {"MB", " (also 4G)"};
+    case Unit::megabytes: return {"MB", " (also 512m, 4G)"};
     case Unit::seconds: return {"S", " (also 90m, 1:30:00, 1-12:00:00)"};
     case Unit::minutes: return {"M", ""};
     case Unit::resources: return {"NAME=N[,..]", ""};

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "commands/dcs/query/grains.h"
@@ -51,10 +52,23 @@ Failure own_failure(const Failure &from, int exit) {
     return failure;
 }
 
+// As after `read` in a loop, which then has no second turn.
+void tell_if_rest() {
+    struct stat st = {};
+    const off_t at = ::lseek(STDIN_FILENO, 0, SEEK_CUR);
+    if (at > 0 && ::fstat(STDIN_FILENO, &st) == 0 && S_ISREG(st.st_mode) && at < st.st_size)
+        std::fprintf(
+            stderr,
+            "dcs run: warning: the command gets all that is left of standard input, %lld of %lld bytes; a loop "
+            "`while read ...` needs -n\n",
+            static_cast<long long>(st.st_size - at), static_cast<long long>(st.st_size));
+}
+
 // Read to its end when the grain is submitted. A terminal is not read: the user would not see that dcs waits for
 // it; closed by the caller is as good as empty.
 int input_descriptor() {
     if (::isatty(STDIN_FILENO) == 1 || ::fcntl(STDIN_FILENO, F_GETFL) < 0) return -1;
+    tell_if_rest();
     return STDIN_FILENO;
 }
 

@@ -36,6 +36,10 @@ std::optional<Failure> prepare_part(const JobGrain &grain, const std::string &po
     return std::nullopt;
 }
 
+std::string error_of(const JobGrain &grain, const Failure &failure) {
+    return grain.place + ": grain " + grain.name + ": " + failure.message;
+}
+
 }  // namespace
 
 std::vector<JobPart> prepare_job(const JobFile &file, const std::string &pool_directory,
@@ -43,7 +47,7 @@ std::vector<JobPart> prepare_job(const JobFile &file, const std::string &pool_di
     std::vector<JobPart> parts(file.grains.size());
     for (std::size_t i = 0; i < parts.size(); ++i)
         if (const auto failure = prepare_part(file.grains[i], pool_directory, parts[i]))
-            errors.push_back(file.grains[i].place + ": grain " + file.grains[i].name + ": " + failure->message);
+            errors.push_back(error_of(file.grains[i], *failure));
     return parts;
 }
 
@@ -96,6 +100,21 @@ FileWords files_of_grain(const JobGrain &grain, const JobPart &part, std::int32_
     return part.files.for_input(grain.items[static_cast<std::size_t>(item)], item + 1);
 }
 
+void check_inputs(const JobFile &file, const std::vector<JobPart> &parts, std::vector<std::string> &errors) {
+    std::set<std::string> none;
+    for (const std::size_t i : JobFlow(file).take_startable()) {
+        const FileWords &all = parts[i].files;
+        for (std::int32_t n = 0; n < (all.files.empty() && all.image.empty() ? 0 : file.grains[i].count()); ++n) {
+            FileWords words = files_of_grain(file.grains[i], parts[i], file.grains[i].first + n);
+            words.outputs.clear();
+            const auto failure = check_places(words, none);
+            if (!failure) continue;
+            errors.push_back(error_of(file.grains[i], *failure));
+            break;
+        }
+    }
+}
+
 void check_outputs(const JobFile &file, const std::vector<JobPart> &parts, std::vector<std::string> &errors) {
     std::set<std::string> directories;
     for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -107,7 +126,7 @@ void check_outputs(const JobFile &file, const std::vector<JobPart> &parts, std::
             if (const std::string path = written_twice(words, outputs); !path.empty() && !failure)
                 failure = usage_failure("two outputs would be written to " + path);
             if (!failure) continue;
-            errors.push_back(file.grains[i].place + ": grain " + file.grains[i].name + ": " + failure->message);
+            errors.push_back(error_of(file.grains[i], *failure));
             break;
         }
     }

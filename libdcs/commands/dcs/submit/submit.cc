@@ -146,6 +146,9 @@ OpenedJob open_job(const Call &call, const Job &job, Console &console) {
     for (const Session &session : own.sessions)
         if (session.ident.starts_with(job.ident + ".") && !session.damaged()) last = &session;
     if (last == nullptr || call.arguments.has("new")) {
+        std::vector<std::string> errors;
+        check_inputs(job.file, job.parts, errors);
+        if (!errors.empty()) return {.failure = errors_in_file(errors)};
         const OpenedSession fresh = open_fresh_session(job.ident + "." + fingerprint_of(job.files) + "-" +
                                                        std::to_string(job.file.count) + "-" + random_suffix());
         return {.session = fresh.number, .how = counted(job.file.count, "grain"), .failure = fresh.failure};

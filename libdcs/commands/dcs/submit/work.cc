@@ -134,7 +134,7 @@ bool JobWork::is_there(const d_grain_order &order, const std::string &difference
     return true;
 }
 
-// With what a file was when it ran.
+// With what a file was when it ran, which may be gone by now.
 bool JobWork::has_succeeded(std::int32_t grain) const {
     const auto row = grain_now("", session_, grain);
     return row && row->state == "finished" && !is_failed(*row);
@@ -145,7 +145,8 @@ std::optional<Failure> JobWork::submit_one(const d_grain_order &order) {
         const int error = d_pool_gexec_grain(&this_pool(), session_, order.grain_num, &order.grain);
         if (error == NO_ERROR) return std::nullopt;
         const std::string difference = d_errortext();
-        if (error == D_E_GRAIN_DIFFERS && (is_there(order, difference) || has_succeeded(order.grain_num)))
+        if (error == D_E_GRAIN_DIFFERS && is_there(order, difference)) return std::nullopt;
+        if ((error == D_E_GRAIN_DIFFERS || error == D_E_NOT_FOUND) && has_succeeded(order.grain_num))
             return std::nullopt;
         if (error != D_E_NO_SPACE)
             return call_failure(

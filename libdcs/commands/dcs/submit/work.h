@@ -70,6 +70,8 @@ std::vector<std::string> words_of_grain(const JobGrain &grain, const JobPart &pa
 FileWords files_of_grain(const JobGrain &grain, const JobPart &part, std::int32_t number);
 // The directories of outputs are there and can be written to, made where missing; each failure names its table.
 void check_outputs(const JobFile &file, const std::vector<JobPart> &parts, std::vector<std::string> &errors);
+// Before the first run: images and files of grains that start at once are there. Others may be made by grains.
+void check_inputs(const JobFile &file, const std::vector<JobPart> &parts, std::vector<std::string> &errors);
 
 class JobWork {
 public:
