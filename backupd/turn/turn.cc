@@ -226,6 +226,11 @@ struct Turn::Performer {
 void Turn::hand_over(const HandOver &order) {
     if (link_ == no_connection) return;
     auto report = record::read_report(store_, order.host, order.report);
+    if (!report && report.status().code == Code::limit) {  // it is whole: again on the next connection
+        outside_.close(std::exchange(link_, no_connection));
+        again_.emplace_back(LinkClosed{"a report cannot be read now: " + report.status().text});
+        return;
+    }
     if (!report)
         outside_.log(Level::error, "report " + std::to_string(order.report.number) + " of " + order.host + " on " +
                                        to_text(order.report.key) + " is lost: " + report.status().text +

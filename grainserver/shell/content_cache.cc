@@ -205,7 +205,8 @@ Result<std::uint64_t> ContentCache::keep(const std::string &digest, std::uint64_
 
 Status ContentCache::take(Incoming incoming, const std::string &digest, std::uint64_t size, std::int64_t now_s) {
     DCS_REQUIRE(incoming.fd && incoming.folder == incoming_.get(), "the file is in the incoming directory");
-    if (has(digest)) remove(digest);  // damaged, or brought by another grain meanwhile
+    if (verified(digest) && open_content(digest, now_s)) return Status::ok();  // a grain may use a name that it has
+    if (has(digest)) remove(digest);                                           // perhaps damaged
     const Result<Fd> folder = folder_of(digest, true);
     if (!folder) return folder.status();
     failpoint("server.content.before_rename");

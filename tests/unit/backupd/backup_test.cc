@@ -195,6 +195,25 @@ TEST_CASE("a damaged record is handed over as nothing, under its number") {
     CHECK(list[1].report.checkpoint == "at 2");
 }
 
+TEST_CASE("a report that cannot be read for lack of descriptors is handed over later") {
+    Bench b;
+    b.server(ConnId{1}, "h1");
+    b.post(ConnId{1}, report_of(1, 1));
+    b.post(ConnId{1}, report_of(1, 2));
+    b.run();
+    b.disk.fail_at(1, test::Fault::limit, true);
+    b.scheduler_comes();
+    CHECK(b.all<wire::HandOver>(Bench::scheduler_conn).empty());
+    b.disk.clear_faults();
+    b.scheduler_goes();
+    b.sent.clear();
+    b.scheduler_comes();
+    const auto list = b.all<wire::HandOver>(Bench::scheduler_conn);
+    REQUIRE(list.size() == 2);
+    CHECK(list[0].report.checkpoint == "at 1");
+    CHECK(list[1].report.checkpoint == "at 2");
+}
+
 TEST_CASE("a damaged log costs its reports, damaged numbers the name of the store") {
     Bench b;
     b.server(ConnId{1}, "h1");

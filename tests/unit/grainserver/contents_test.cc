@@ -198,6 +198,8 @@ TEST_CASE("a program is run from its place if that is the very one, else from th
     REQUIRE(placed({any, mine}) == in_library(mine));  // there is none in its place
     REQUIRE(get_file(in_library(mine)) == bytes);
     REQUIRE(::access(in_library(mine).c_str(), X_OK) == 0);
+    s.fetched(FileRole::data, "again", bytes);
+    REQUIRE(get_file(in_library(mine)) == bytes);  // for the grain that has been placed
     put_file(path, bytes, 0755);
     REQUIRE(placed({any, mine}) == path);
     put_file(path, "#!/bin/sh\necho old\n", 0755);  // as long as the new one
