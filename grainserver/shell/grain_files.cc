@@ -270,12 +270,16 @@ std::vector<Adopted> GrainFiles::adopt() {
 namespace {
 // Less than what programs write at once: the last of it may be missing.
 constexpr std::uint64_t full_below = 64 << 10;
+// A disk that was full has room again with so much, or this part of it: what an ending grain frees is soon used.
+constexpr std::uint64_t room_again = 16 << 20, room_share = 16;
 
 // Nothing can be written there. File systems without such figures are never full.
-bool is_full(int directory) {
+bool is_full(int directory, bool was = false) {
     struct statvfs disk {};
     if (::fstatvfs(directory, &disk) != 0) return false;
-    const bool no_bytes = disk.f_blocks > 0 && std::uint64_t{disk.f_bavail} * disk.f_frsize < full_below;
+    const std::uint64_t all = std::uint64_t{disk.f_blocks} * disk.f_frsize;
+    const std::uint64_t least = was ? std::max(full_below, std::min(room_again, all / room_share)) : full_below;
+    const bool no_bytes = disk.f_blocks > 0 && std::uint64_t{disk.f_bavail} * disk.f_frsize < least;
     return no_bytes || (disk.f_files > 0 && disk.f_favail == 0);
 }
 }  // namespace
@@ -307,7 +311,7 @@ DirFacts GrainFiles::look(const GrainId &id, std::uint32_t acked, bool ended) co
     return facts;
 }
 
-bool GrainFiles::disk_full() const { return is_full(grains_.get()); }
+bool GrainFiles::disk_full() { return full_ = is_full(grains_.get(), full_); }
 
 pid_t GrainFiles::process_of(const GrainId &id) const {
     const Result<Fd> grain = directory_of(id);

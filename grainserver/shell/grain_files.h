@@ -58,7 +58,8 @@ public:
 
     // At the increments after `acked`. `ended`: without the usage, which its exit record states.
     DirFacts look(const GrainId &id, std::uint32_t acked, bool ended = false) const;
-    bool disk_full() const;
+    // A disk that was full at the last look has room again when it has clearly more.
+    bool disk_full();
     pid_t process_of(const GrainId &id) const;  // the grain's first process; 0 if it does not run
     std::optional<ExitFacts> exit_of(const GrainId &id) const;
     // The report for `plan`, or why it cannot be built.
@@ -126,6 +127,7 @@ private:
     std::uint64_t aside_ = 0;         // number of the last directory that was renamed
     std::deque<Spare> spares_;
     std::map<GrainId, Small> small_;
+    bool full_ = false;  // the disk, at the last look
 };
 
 }  // namespace dcs::server

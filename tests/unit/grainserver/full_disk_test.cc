@@ -1,5 +1,14 @@
 // A host whose disk is full takes no work.
+#include <string>
+
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
 #include "core_bench.h"
+#include "grainserver/shell/grain_files.h"
+#include "process/table.h"
+#include "scratch_dir.h"
 #include "support/about.h"
 
 using namespace bench;
@@ -80,4 +89,33 @@ TEST_CASE("a host accepts no grains while the disk of its grains is full") {
     CHECK(b.sent<wire::CallIn>().back().shut.empty());
     b.launch(id(3));
     CHECK(b.state.grains.count(id(3)) == 1);
+}
+
+TEST_CASE("a disk that was full has room when it has clearly more than what makes it full") {
+    ScratchDir d;
+    const std::string place = d.path + "/disk";
+    REQUIRE(make_directories(place));
+    if (::mount("none", place.c_str(), "tmpfs", 0, "size=4m") != 0) {
+        WARN("SKIPPED: file systems cannot be mounted here");
+        return;
+    }
+    {
+        server::GrainFiles files;
+        REQUIRE(files.open(place, "local1", boot_id()));
+        CHECK_FALSE(files.disk_full());
+        const Fd filler(::open((place + "/filler").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+        REQUIRE(filler);
+        const std::string block(4096, 'x');
+        off_t all = 0;
+        for (ssize_t n = 0; (n = ::write(filler.get(), block.data(), block.size())) > 0;) all += n;
+        const auto leave = [&](off_t bytes) { return ::ftruncate(filler.get(), all - bytes) == 0; };
+        CHECK(files.disk_full());
+        REQUIRE(leave(128 << 10));  // an ending grain has freed it
+        CHECK(files.disk_full());
+        REQUIRE(leave(512 << 10));
+        CHECK_FALSE(files.disk_full());
+        REQUIRE(leave(128 << 10));
+        CHECK_FALSE(files.disk_full());
+    }
+    ::umount2(place.c_str(), MNT_DETACH);
 }
