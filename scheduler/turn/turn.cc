@@ -191,10 +191,10 @@ void Turn::apply(const core::Change &change) {
 // After a pause of our own, no host is to blame for silence.
 void Turn::grace_after_pause() {
     if (promised_ == Instant::never() || now_ - promised_ < stood_still || planted("turn.no_grace")) return;
-    outside_.log(Level::warning, "the scheduler stood still for " +
-                                     std::to_string((now_ - promised_).ns / 1'000'000'000) +
-                                     " s (suspended, or kept waiting by its machine or disk); every host gets its full "
-                                     "limit from now on");
+    outside_.log(Level::warning,
+                 "the scheduler stood still for " + std::to_string((now_ - promised_).ns / 1'000'000'000) +
+                     " s (suspended, or kept waiting by its machine, disk or backup); every host gets its full "
+                     "limit from now on");
     core::Undo kept;
     for (std::size_t i = 0; i < state_.hosts.size(); ++i) {
         core::Host host = state_.hosts[i];
