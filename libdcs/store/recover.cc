@@ -187,6 +187,7 @@ Status Engine::replay(std::uint64_t turn, RecoveryReport &report) {
     for (const Step &step : decoded->steps)
         if (Status status = replay_step(step, turn, report); !status) return status;
     failpoint("store.recover_replay.after");
+    if (options_.recovered) options_.recovered(turn, decoded->steps);
     ++report.turns_finished;
     return Status::ok();
 }

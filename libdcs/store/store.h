@@ -85,6 +85,8 @@ struct StoreOptions {
     // Called for each turn right after its commit, by the thread that commits; the steps are valid during the call.
     // May be null.
     std::function<void(std::uint64_t turn, const std::vector<Step> &steps)> committed;
+    // Likewise for each turn that open() applies again, in their order. Steps with bytes beside the root lack them.
+    std::function<void(std::uint64_t turn, const std::vector<Step> &steps)> recovered;
 };
 
 struct Damage {

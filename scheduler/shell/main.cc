@@ -218,6 +218,7 @@ Status run(const SchedulerOptions &line, Configuration &configuration) {
     const turn::MirrorMode mode = *turn::mirror_mode_of(line.mirror);
     CommittedTurns turns(mode != turn::MirrorMode::off);
     options.committed = [&](std::uint64_t turn, const std::vector<store::Step> &steps) { turns.add(turn, steps); };
+    options.recovered = [&](std::uint64_t turn, const auto &steps) { turns.add_recovered(turn, steps); };
     auto store = store::Store::open(**disk, record::forest(), options, &recovery);
     if (!store) return store.status();
     report_recovery(recovery);

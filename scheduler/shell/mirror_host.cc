@@ -1,5 +1,6 @@
 #include "scheduler/shell/mirror_host.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -77,6 +78,16 @@ void CommittedTurns::add(std::uint64_t turn, const std::vector<store::Step> &ste
     turns_.push_back(std::move(copied));
 }
 
+void CommittedTurns::add_recovered(std::uint64_t turn, const std::vector<store::Step> &steps) {
+    const auto lacks_bytes = [](const store::Step &step) {
+        return step.damaged || step.kind == store::StepKind::beside || step.kind == store::StepKind::placed;
+    };
+    const bool follows = turns_.empty() || turns_.back().turn + 1 == turn;
+    const bool whole = std::none_of(steps.begin(), steps.end(), lacks_bytes);
+    if (!follows || !whole) turns_.clear();
+    if (whole) add(turn, steps);
+}
+
 std::vector<turn::CopiedTurn> CommittedTurns::take() {
     const std::lock_guard<std::mutex> guard(mutex_);
     return std::exchange(turns_, {});
@@ -86,7 +97,9 @@ MirrorHost::MirrorHost(turn::Mirror::Setup setup, AttachedFile &file, CommittedT
                        const library::Library &library, net::Loop &loop,
                        std::function<void(const std::string &)> fenced)
     : file_(file), turns_(turns), loop_(loop), fenced_(std::move(fenced)), mirror_(setup, store, library, *this) {
-    (void)turns_.take();  // of before: the copy is compared with what the store is now
+    // The copy may lack the last of an earlier process, which was killed before it had sent them.
+    auto before = turns_.take();
+    if (!before.empty() && before.back().turn == store.turn()) mirror_.committed(std::move(before));
 }
 
 bool MirrorHost::frame(const net::Arrival &arrival) {

@@ -39,6 +39,8 @@ class CommittedTurns {
 public:
     explicit CommittedTurns(bool wanted) : wanted_(wanted) {}
     void add(std::uint64_t turn, const std::vector<store::Step> &steps);
+    // Of an earlier process: its last ones without a gap, as far as their bytes are in the journal.
+    void add_recovered(std::uint64_t turn, const std::vector<store::Step> &steps);
     std::vector<turn::CopiedTurn> take();
 
 private:

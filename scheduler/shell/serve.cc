@@ -387,7 +387,7 @@ Status Service::stop() {
     }
     loop_.wait(boot_clock() + farewell, arrivals_at_once);
     failpoint("shell.stop.before_flush");
-    const store::CommitResult flushed = store_.flush();
+    const store::CommitResult flushed = held_ ? *held_ : store_.flush();  // the journal keeps what the backup lacks
     failpoint("shell.stop.after_flush");
     if (flushed.answer != store::Answer::done)
         return fail(Code::io_error, "the backing store is in doubt: " + flushed.status.text);

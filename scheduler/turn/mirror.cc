@@ -131,6 +131,7 @@ void Mirror::called(ConnId conn, const wire::MirrorCall &call) {
     if (whole_) found_own();
     copied_ = whole_ ? call.turn : 0;
     next_turn_ = copied_ + 1;
+    forget_copied();
     settle();
 }
 
@@ -157,11 +158,15 @@ void Mirror::acknowledged(const wire::MirrorHas &has) {
     found_own();
     const bool more = has.turn > std::exchange(copied_, has.turn);
     if (more || (copied_ == last_turn_ && sent_.empty())) failed_.clear();
+    forget_copied();
+    settle();
+}
+
+void Mirror::forget_copied() {
     while (!backlog_.empty() && backlog_.front().turn <= copied_) {
         backlog_held_ -= backlog_.front().root.size();
         backlog_.pop_front();
     }
-    settle();
 }
 
 // From the first time that the copy is as far as the store, commits wait for it.

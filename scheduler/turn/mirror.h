@@ -123,6 +123,7 @@ private:
     void begin_copy(const std::string &why);
     void touched(const CopiedTurn &turn);
     void settle();
+    void forget_copied();
     void compare_contents();
     bool settling() const;
     // Each sends one page, or false: there is nothing of that kind to send.
