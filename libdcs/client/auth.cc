@@ -120,10 +120,9 @@ Status adopt(Pool &pool, int fd) {
 
 Status adopt_remote(Pool &pool) {
     // A program that was begun for a scheduler elsewhere does not mean one of this host, also after the first error.
-    static std::mutex mutex;
     static Status result;
     if (!pool.by_environment()) return Status::ok();
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(process_mutex());
     auto in = named(pool);
     if (!in || !look(*in) || in->bytes.size() == sizeof(Token)) return result;
     ::unsetenv(auth_variable);

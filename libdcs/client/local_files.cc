@@ -86,9 +86,15 @@ Result<File> open_file(const std::string &path) {
     return fail(Code::invalid, path + " is not an ordinary file");
 }
 
+// The first one loads libcrypto, during which no child may be forked.
+pki::Sha256 new_digest() {
+    const std::lock_guard guard(process_mutex());
+    return {};
+}
+
 // To its end; `copy` may be null.
 Result<Digested> digest_of(std::FILE *from, std::FILE *copy, const std::string &what) {
-    pki::Sha256 sha;
+    pki::Sha256 sha = new_digest();
     Digested result;
     std::string buffer(limits::content_piece_bytes, '\0');
     while (const std::size_t n = std::fread(buffer.data(), 1, buffer.size(), from)) {
@@ -105,7 +111,6 @@ Result<Digested> digest_of(std::FILE *from, std::FILE *copy, const std::string &
 // Of files that were not touched since: a thousand grains with one program read it once.
 Result<Digested> digest_of_file(const std::string &path) {
     using Identity = std::tuple<dev_t, ino_t, off_t, std::int64_t, std::int64_t>;
-    static std::mutex mutex;
     static std::map<Identity, Digested> known;
     auto file = open_file(path);
     if (!file) return file.status();
@@ -115,13 +120,13 @@ Result<Digested> digest_of_file(const std::string &path) {
     const auto ns = [](const timespec &t) { return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec; };
     const Identity identity{about.st_dev, about.st_ino, about.st_size, ns(about.st_mtim), ns(about.st_ctim)};
     {
-        std::lock_guard<std::mutex> guard(mutex);
+        const std::lock_guard guard(process_mutex());
         if (const auto found = known.find(identity); found != known.end()) return found->second;
     }
     auto digested = digest_of(file->get(), nullptr, path);
     // Written to within the grain of the clock it would look the same.
     if (!digested || wall_clock_ms() - ns(about.st_ctim) / 1'000'000 < 2000) return digested;
-    std::lock_guard<std::mutex> guard(mutex);
+    const std::lock_guard guard(process_mutex());
     if (known.size() >= digests_remembered) known.clear();
     known[identity] = *digested;
     return digested;

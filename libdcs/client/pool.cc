@@ -15,9 +15,9 @@
 
 namespace dcs::client {
 
-// What all pools share: one mutex, so that a fork has one thing to hold.
+// What all pools share: one mutex, so that a fork has one thing to hold, beside that of process_mutex().
 struct Forks {
-    std::mutex mutex;
+    std::mutex beside_pools, mutex;
     std::condition_variable *freed = new std::condition_variable;
     std::vector<Pool *> pools;
     std::uint64_t opened = 0, last_request = 0;
@@ -65,8 +65,14 @@ struct ThreadLine {
 
 }  // namespace
 
-void Forks::before() { process().mutex.lock(); }
-void Forks::after_in_parent() { process().mutex.unlock(); }
+void Forks::before() {
+    process().beside_pools.lock();
+    process().mutex.lock();
+}
+void Forks::after_in_parent() {
+    process().mutex.unlock();
+    process().beside_pools.unlock();
+}
 void Forks::after_in_child() {
     Forks &p = process();
     p.last_request = random_bits();         // else two processes would use the same ids
@@ -76,8 +82,10 @@ void Forks::after_in_child() {
         pool->group_under_way_ = pool->authorizing_ = false;
         pool->waiting_.clear();
     }
-    p.mutex.unlock();
+    after_in_parent();
 }
+
+std::mutex &process_mutex() { return process().beside_pools; }
 
 Pool &default_pool() {
     static Pool *pool = new Pool(PoolOptions{});  // never closed, as process() is not

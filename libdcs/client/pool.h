@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -132,7 +133,7 @@ private:
     std::atomic<double> patience_s_;
     const std::uint64_t number_;  // of all pools that this process opened
 
-    // All that follows is guarded by the one mutex of pool.cc, which a fork holds.
+    // All that follows is guarded by the one mutex of pools, which a fork holds.
     dcs::client::Credentials credentials_;
     std::string inherited_;
     bool authorizing_ = false;  // of AuthTurn
@@ -153,6 +154,9 @@ namespace dcs::client {
 using Pool = ::d_pool;
 Pool &default_pool();  // opened by its first use, never closed
 inline Pool &pool_of(d_pool *pool) { return pool != nullptr ? *pool : default_pool(); }
+
+// Of what the process has beside its pools. A fork holds it, so that the child finds it free; not locked within a pool.
+std::mutex &process_mutex();
 
 std::uint64_t next_request_id();  // never 0, and another one for each request of this process
 std::uint64_t random_seed();

@@ -63,8 +63,15 @@ def _fail_write(what, error):
     os._exit(EXIT_WRITE_ERROR)
 
 
+def _refuse_in_call():
+    if "dcs_call" in sys.modules:  # dcs/call.py
+        raise RuntimeError("a call of dcs.Executor takes no checkpoints, which are of programs that are grains: "
+                           "let submit_command() of the executor run the program, or divide the work into shorter calls")
+
+
 def _begin():
     global _run
+    _refuse_in_call()
     if _run is not None:
         return _run
     _run = False
@@ -127,9 +134,9 @@ def handler():
     global _installed
     if _installed:
         return
+    run = _begin()
     _installed = True
     atexit.register(_flush)  # Python would end with 120, which looks like a failure of the program
-    run = _begin()
     if not run:
         return
     atexit.register(_ends)
@@ -146,6 +153,7 @@ def handler():
 def time_to_checkpoint():
     """True once after each checkpoint signal."""
     global _asked
+    _refuse_in_call()
     asked, _asked = _asked, False
     return asked
 

@@ -5,7 +5,8 @@
 #   dcs_grain_time_to_checkpoint               true once after each checkpoint signal
 #   dcs_grain_thrashing                        true once after each thrash signal: the host pages
 #   dcs_grain_checkpoint MESSAGE STATE         takes a checkpoint: STATE and a newline are put in front of
-#                                              what was not read of the input when the grain goes on
+#                                              what was not read of the input when the grain goes on;
+#                                              an empty STATE puts nothing there
 #
 # `read` takes exactly the bytes up to the newline, so the position of standard input is what was consumed. Descriptor 9
 # shares it and is not for the script: so a checkpoint within `while read ...; done <FILE` counts the input, not FILE.
@@ -44,7 +45,8 @@ dcs_grain_checkpoint() {
         exit 70
     fi
     [ -n "$dcs_grain_served" ] || return 0
-    printf '%s\n' "$2" | dcs_checkpoint -m "$1" -i 9 || exit $?
+    printf '%s' "${2:+$2
+}" | dcs_checkpoint -m "$1" -i 9 || exit $?
     # The next increments are there. Nothing may be written before this script's output goes to them.
     DCS_GRAIN_SEQUENCE=$((DCS_GRAIN_SEQUENCE + 1))
     [ -w "$DCS_GRAIN_DIR/out.$DCS_GRAIN_SEQUENCE" ] && [ -w "$DCS_GRAIN_DIR/err.$DCS_GRAIN_SEQUENCE" ] || exit 74

@@ -223,7 +223,11 @@ Status begin_keeping(const locks::World &world, const ProcessIdentity &script, c
 
 Result<ProcessIdentity> script_of(const Options &options) {
     const pid_t pid = options.holder != 0 ? options.holder : ::getppid();
-    if (pid <= 1) return fail(Code::invalid, "the calling script has ended; call dcs_lock from a script that runs on");
+    if (pid <= 1)
+        return fail(
+            Code::invalid,
+            "the calling script has ended, or is process 1 of a container, which no limit can end; call dcs_lock "
+            "from a script that runs on, in a container below an init process (docker run --init)");
     const auto script = identify(pid);
     if (!script)
         return fail(Code::not_found, "process " + std::to_string(pid) +

@@ -2,11 +2,13 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import importlib
 import importlib.util
 import os
 import sys
 import sysconfig
+import time
 from types import ModuleType
 from typing import Any, Dict, Iterable, Iterator, List, Tuple, Union
 
@@ -15,6 +17,7 @@ from .spec import File
 
 _HERE = os.path.dirname(os.path.realpath(__file__))
 MAIN = ("__main__", "__dcs_main__")
+_used: Dict[Tuple[str, int], Tuple[Any, bytes]] = {}  # by file and loaded module: what keeps its number, and the digest
 
 
 class Staging:
@@ -23,6 +26,7 @@ class Staging:
     def __init__(self, modules: Iterable[Union[str, ModuleType]]):
         self._extra = [file for module in modules for file in _with_imports(_sources(_module(module)))]
         self._found: Dict[str, List[File]] = {}
+        self._sent: Dict[str, Tuple[Any, bytes]] = {}  # by file: how it looked, and its digest
 
     def files(self, modules: Iterable[str], imports_of_main: bool = False) -> List[File]:
         found = [File(os.path.join(_HERE, "call.py"), CALL)]
@@ -36,6 +40,48 @@ class Staging:
                 self._found[""] = _with_imports([File(path, "main"), *_around_main()])[1:] if path and os.path.exists(path) else []
             found += self._found[""]
         return list({file.name: file for file in found + self._extra}.values())
+
+    def check_unchanged(self) -> None:
+        """One version of each file in one run: the hosts get the files as they are now, and this process has loaded them before."""
+        for file in {file.name: file for part in (*self._found.values(), self._extra) for file in part}.values():
+            path = os.fspath(file.path)
+            looks, before = _looks(path), self._sent.get(path)
+            if before and before[0] == looks is not None:
+                continue
+            digest, spec = _digest(path), _loaded(str(file.name))
+            _, first = _used.setdefault((path, id(spec)), (spec, digest))
+            if digest != first:
+                raise RuntimeError(f"{path} has changed since this program began to call functions with it. The program still runs what it "
+                                   "was, so this call is not submitted: run the program again, or restore the file")
+            if before and digest != before[1]:
+                raise RuntimeError(f"{path} has changed, and was loaded again, since this executor began to call functions with it. Its calls "
+                                   "are of one version: make another executor, or restore the file")
+            self._sent[path] = looks, digest
+
+
+def _looks(path: str) -> Any:
+    """What changes with the file. None: it was written just now, and a write at the same tick of the clock would show nothing."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    same = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+    return same if abs(time.time() - status.st_ctime) > 1 else None
+
+
+def _digest(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return hashlib.sha256(file.read()).digest()
+    except OSError:
+        return b""  # the submission says it
+
+
+def _loaded(name: str) -> Any:
+    """Of the module in this process; another one after importlib.reload()."""
+    folder, _, below = name.partition("/")
+    dotted = below[:-len(".py")].replace("/", ".").removesuffix(".__init__")
+    return getattr(sys.modules.get(dotted), "__spec__", None) if folder == "modules" else None
 
 
 def main_of(files: Iterable[File]) -> Any:

@@ -153,6 +153,7 @@ def answer_json(function, prepare, data):
 
 
 def main():
+    sys.modules["dcs_call"] = sys.modules["__main__"]  # dcs_grain refuses checkpoints where it is
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     safe = sys.flags.isolated or getattr(sys.flags, "safe_path", False)  # without the directory of this file

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple, Union
 
 from . import _encoding
-from ._caller import CALL, Caller
+from ._caller import CALL, Caller, is_call
 from ._edited import explained
 from ._fields import Path, printable
 from ._future import Future, in_order
@@ -223,6 +223,8 @@ class Executor(concurrent.futures.Executor):
             for at in range(0, len(grains), _BATCH):
                 part = grains[at:at + _BATCH]
                 numbered = [(self._next_number + i, grain) for i, (grain, _) in enumerate(part)]
+                if any(is_call(grain) for grain, _ in part):
+                    self._staging.check_unchanged()
                 self._submit_numbered(numbered)
                 for _, unpack in part:
                     futures.append(self._expect(Future(self, self._next_number, unpack)))

@@ -104,6 +104,57 @@ if __name__ == "__main__":
                     break
 """
 
+MIXED = """
+import dcs, importlib, sys, versions
+
+def own(n):
+    return versions.f(n), "old"
+
+def rewritten(path, old, new):
+    with open(path) as file:
+        text = file.read()
+    with open(path, "w") as file:
+        file.write(text.replace(old, new, 1))
+
+def refused(run, call):
+    try:
+        print(run.submit(call, 9).result())
+    except RuntimeError as error:
+        print(error)
+
+if __name__ == "__main__":
+    with dcs.Executor("mixed", argv=[]) as run:
+        print(list(run.map(versions.f, range(2))), run.submit(own, 2).result())
+        if sys.argv[1:] == ["module"]:
+            rewritten(versions.__file__, '"old"', '"new"')
+            refused(run, versions.f)
+            importlib.reload(versions)
+            refused(run, versions.f)
+            with dcs.Executor() as other:
+                refused(other, versions.f)
+                rewritten(versions.__file__, '"new"', '"odd"')
+                with dcs.Executor() as third:
+                    refused(third, versions.f)
+        elif sys.argv[1:] == ["program"]:
+            rewritten(__file__, '"old"', '"odd"')
+            refused(run, own)
+        else:
+            print(run.submit(versions.f, 3).result())
+"""
+
+GRAINS = """
+import dcs, dcs.grain
+
+def served(what):
+    with getattr(dcs.grain, what)() or open("/dev/null", "w") as state:
+        state.write("state")
+
+if __name__ == "__main__":
+    with dcs.Executor() as run:
+        for what in "handler", "time_to_checkpoint", "checkpoint":
+            print(repr(run.submit(served, what).exception()))
+"""
+
 
 def python(env, *words):
     done = subprocess.run([PYTHON, *words], env=env, capture_output=True, text=True, timeout=300)
@@ -166,13 +217,44 @@ def several(env):
     assert tells(told[2], "dcs.Executor('one-2') runs all calls"), told
 
 
+def mixed(env):
+    """A file that changes while the program runs: what it calls is of one version, and a rerun with that version goes on."""
+    def write():
+        for name, text in ("versions.py", 'def f(n): return n, "old"\n'), ("mixed.py", MIXED):
+            with open(name, "w") as file:
+                file.write(text)
+    before = "[(0, 'old'), (1, 'old')] ((2, 'old'), 'old')"
+    write()
+    told = python(env, "mixed.py", "module").stdout.splitlines()
+    assert told[0] == before and tells(told[1], "/versions.py has changed not submitted: run the program again") and tells(
+        told[2], "/versions.py loaded again make another executor") and told[3] == "(9, 'new')" and tells(
+        told[4], "/versions.py not submitted"), told
+    again = subprocess.run([PYTHON, "mixed.py"], env=env, capture_output=True, text=True, timeout=300)
+    assert again.returncode == 1 and tells(again.stderr, "GrainDiffers: versions.py has changed since session"), again
+    write()
+    told = python(env, "mixed.py", "program").stdout.splitlines()
+    assert told[0] == before and tells(told[1], "/mixed.py has changed not submitted"), told
+    write()
+    assert python(env, "mixed.py").stdout == before + "\n(3, 'old')\n"
+
+
+def grains(env):
+    """A call is no grain that takes checkpoints, and dcs.grain says so there."""
+    with open("grains.py", "w") as file:
+        file.write(GRAINS)
+    told = python(env, "grains.py").stdout.splitlines()
+    assert len(told) == 3 and all(tells(line, "RuntimeError call takes no checkpoints submit_command()") for line in told), told
+
+
 def main():
     with pool_of_python() as (_, env):
         module_started(env)
         flags(env)
         moved(env)
         several(env)
-    print("4 passed, 0 failed")
+        mixed(env)
+        grains(env)
+    print("6 passed, 0 failed")
 
 
 if __name__ == "__main__":

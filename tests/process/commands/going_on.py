@@ -51,6 +51,64 @@ def environment_and_limits(pool, folder):
     pool.dcs("map", "--time", "600", *command, cwd=folder)
 
 
+def killed_and_changed(pool, folder):
+    """Killed when a part had run, and again in another environment: what the first run submitted keeps its own, the rest has the
+    new one, and a run to the end closes the session."""
+    command = [f"{pool.bin}/dcs", "map", "-j2", "--", "sh", "-c", "until test -e $1; do sleep 0.05; done; echo $1 $COLOUR", "sh", ":::",
+               *(f"{folder}/go-{number}" for number in range(1, 7))]
+
+    def begun(colour, ended):
+        """A run in this environment that is killed when so many grains have ended."""
+        for number in range(1, ended + 1):
+            with open(f"{folder}/go-{number}", "w"):
+                pass
+        run = subprocess.Popen(command, env=dict(pool.env, COLOUR=colour), cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_for("grains that have ended", lambda: pool.json("session", "show", "last")["session"]["finished"] >= ended and
+                 len(pool.json("grain", "ls", "last")["grains"]) >= ended + 2)
+        run.kill()
+        run.wait()
+    pool.dcs("map", "--", "true", ":::", "1", cwd=folder)  # `last` is another one
+    begun("red", 1)
+    begun("blue", 2)
+    for number in range(3, 7):
+        with open(f"{folder}/go-{number}", "w"):
+            pass
+    done = subprocess.run(command, env=dict(pool.env, COLOUR="blue"), cwd=folder, capture_output=True, timeout=300)
+    assert done.returncode == 0 and tells(done.stderr, "warning: COLOUR differs from the first run keep their environment"), done
+    colours = [line.split()[1] for line in done.stdout.decode().splitlines()]
+    assert colours == ["red"] * 3 + ["blue"] * 3, colours
+    assert pool.json("session", "show", "last")["session"]["state"] == "terminated"
+
+
+JOB = """[[grain]]
+name = "reads"
+command = ["cat", "data"]
+file = "data"
+[[grain]]
+name = "goes"
+command = ["sh", "-c", "until test -e goes; do sleep 0.05; done"]
+after = "reads"
+"""
+
+
+def killed_submission(pool, folder):
+    """Killed when the first grain had succeeded, whose file is another one then: it stays, the rest runs, the session is closed."""
+    def write(name, text=""):
+        with open(os.path.join(folder, name), "w") as out:
+            out.write(text)
+    write("job.toml", JOB)
+    write("data", "before")
+    run = subprocess.Popen([f"{pool.bin}/dcs", "submit", "--wait", "job.toml"], env=pool.env, cwd=folder, stderr=subprocess.DEVNULL)
+    wait_for("the second grain", lambda: [g["state"] for g in pool.json("grain", "ls", "last")["grains"]] == ["finished", "running"])
+    run.kill()
+    run.wait()
+    write("data", "after")
+    write("goes")
+    done = pool.dcs("submit", "--wait", "job.toml", cwd=folder)
+    assert tells(done.stdout, "2 grains 0 failed"), done
+    assert pool.json("session", "show", "last")["session"]["state"] == "terminated"
+
+
 def mended_file(pool, folder):
     """A file that goes with the grains was the cause of a failure, and is another one now: all run with it, in a new session."""
     command = ["map", "--file", "rule=rule", "--", "sh", "-c", "grep $1 rule", "sh", ":::", "a", "b"]
@@ -176,6 +234,8 @@ def main():
         closed_map(pool, folder)
         failed_in_an_open_session(pool)
         environment_and_limits(pool, folder)
+        killed_and_changed(pool, folder)
+        killed_submission(pool, folder)
         mended_file(pool, folder)
         other_inputs(pool, folder)
         detached_again(pool, folder)

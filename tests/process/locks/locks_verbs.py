@@ -44,6 +44,15 @@ def test_a_script_that_ends_frees_what_it_got():
         assert "crashed" in events, events
 
 
+def test_process_1_of_a_container_gets_no_lock():
+    with Box() as box:
+        script = "dcs_lock get a b; echo $?; sh -c 'dcs_lock get a b; echo $?'; echo"
+        done = subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", script], env=box.env, capture_output=True, text=True)
+        if "unshare" in done.stderr:
+            return print("skipped: no namespace of processes")
+        assert done.stdout.split() == ["125", "0"] and "process 1 of a container" in done.stderr and "--init" in done.stderr, done
+
+
 def test_a_keeper_that_dies_at_once_leaves_no_lock():
     with Box() as box:
         result = box.run("get", "a", "b", program=TEST_LOCK, env={"DCS_FAILPOINTS": "lock_command.keeper.ready=kill@1"}, code=125)

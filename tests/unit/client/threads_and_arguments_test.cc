@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "base/limits.h"
+#include "client/auth.h"
+#include "client/pool.h"
 #include "c_calls.h"
 
 using namespace dcs;
@@ -169,6 +171,45 @@ TEST_CASE("a forked child does not keep the parent's connections open") {
     int status = -1;
     REQUIRE(::waitpid(child, &status, 0) == child);
     CHECK(status == 0);
+}
+
+// Returns what the children that were forked meanwhile ended with.
+template <class Call> int forks_while(const Call &call) {
+    std::atomic<bool> end{false};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; ++i)
+        threads.emplace_back([&] {
+            while (!end) call();
+        });
+    int ended = 0;
+    for (int i = 0; i < 300; ++i) {
+        const pid_t child = ::fork();
+        if (child == 0) {
+            ::alarm(120);  // only ends a child that waits for ever
+            call();
+            ::_exit(0);
+        }
+        int status = -1;
+        if (child < 0 || ::waitpid(child, &status, 0) != child) status = -1;
+        ended |= status;
+        if (ended != 0) break;
+    }
+    end = true;
+    for (auto &thread : threads) thread.join();
+    return ended;
+}
+
+TEST_CASE("a child that was forked while other threads call, and read files, can do so as well") {
+    const std::vector<d_file> files(64, d_file{sizeof(d_file), "name", "/etc/passwd", nullptr, 0, 0});
+    char *argv[] = {const_cast<char *>("/bin/true"), nullptr};
+    d_grain grain;
+    d_grain_init(&grain);
+    grain.gargv = argv;
+    grain.files = files.data();
+    grain.file_count = files.size();
+    CHECK(d_gexec_grain(-1, 1, &grain) == D_E_INVALID);                   // makes the default pool
+    CHECK(forks_while([&] { (void)d_gexec_grain(1, 1, &grain); }) == 0);  // refused: the files have one name
+    CHECK(forks_while([] { (void)dcs::client::adopt_remote(dcs::client::default_pool()); }) == 0);
 }
 
 TEST_CASE("a path longer than a socket address") {

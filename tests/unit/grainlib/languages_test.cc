@@ -338,6 +338,12 @@ TEST_CASE("dcs_checkpoint serves the grain itself only") {
         CHECK(run.checkpoint().input_offset == 3);
         CHECK(run.checkpoint().state == "a longer line\n");
     }
+    SECTION("an empty state adds nothing to the input") {
+        Ran run(shell(library + "read -r first\ndcs_grain_checkpoint 'a message' ''"), "12\n345");
+        REQUIRE(run.end.number == 0);
+        CHECK(run.checkpoint().input_offset == 3);
+        CHECK(run.checkpoint().state.empty());
+    }
     SECTION("another file than the input, or no file, is refused as one") {
         Ran run(
             shell("for fd in '3</etc/passwd' '3<&-'; do eval \"dcs_checkpoint -i 3 $fd </dev/null\"; echo $?; done"),

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "client/pool.h"
 #include "commands/dcs/query/scheduler.h"
 #include "base/clock.h"
 #include "base/known_words.h"
@@ -75,6 +76,7 @@ void MapWork::output_failed() { give_up("", fail_errno(Code::io_error, "the outp
 bool MapWork::present_though_different(std::int32_t grain, const std::string &difference) {
     std::string variable;
     if (!only_environment_differs(difference, options_.environment, variable)) return false;
+    this_pool().submitted(session_, {grain}, {.repeated = 1});
     if (!told_environment_)
         console_.note("warning: " + (variable.empty() ? "the environment" : "the environment variable " + variable) +
                       " differs from the first run; grains that it submitted (" + name_of(grain) +

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/text.h"
+#include "client/pool.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/frame/table.h"
 #include "commands/dcs/map/plan.h"
@@ -145,9 +146,12 @@ std::optional<Failure> JobWork::submit_one(const d_grain_order &order) {
         const int error = d_pool_gexec_grain(&this_pool(), session_, order.grain_num, &order.grain);
         if (error == NO_ERROR) return std::nullopt;
         const std::string difference = d_errortext();
-        if (error == D_E_GRAIN_DIFFERS && is_there(order, difference)) return std::nullopt;
-        if ((error == D_E_GRAIN_DIFFERS || error == D_E_NOT_FOUND) && has_succeeded(order.grain_num))
+        const bool differs = error == D_E_GRAIN_DIFFERS;
+        if ((differs && is_there(order, difference)) ||
+            ((differs || error == D_E_NOT_FOUND) && has_succeeded(order.grain_num))) {
+            this_pool().submitted(session_, {order.grain_num}, {.repeated = 1});
             return std::nullopt;
+        }
         if (error != D_E_NO_SPACE)
             return call_failure(
                 "grain " + std::to_string(session_) + ":" + std::to_string(order.grain_num) + " was not submitted",
