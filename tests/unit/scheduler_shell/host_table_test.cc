@@ -169,7 +169,7 @@ TEST_CASE("an error in the host table names file and line, and nothing is taken"
         {"h binary=", "hosts:1: binary"},
         {"h cores=-1", "hosts:1: cores"},
         {"h cores=65537", "hosts:1: cores"},
-        {"h memory=1g", "hosts:1: memory 16G 16384"},
+        {"h memory=1x", "hosts:1: memory 16G 16384"},
         {"h memory=1025T", "hosts:1: memory 1024T"},
         {"h memory=100K", "hosts:1: memory"},
         {"h memory=9999999999", "hosts:1: memory"},
