@@ -161,9 +161,8 @@ Failure not_promoted(const Status &status, const std::string &hint) {
     return failure_of("dcs backup promote", status, hint);
 }
 
-// dcs_backupd exits by 4 if nothing has changed.
 Failure promotion_failed(const Pool &pool, const Status &status) {
-    if (status.code != Code::refused)
+    if (status.code == Code::internal)
         return not_promoted(status,
                             "remove the cause and repeat the command, which completes a promotion that has begun");
     const bool state = ::access(pool.path("scheduler/state/format").c_str(), F_OK) == 0;
@@ -180,8 +179,9 @@ Status end_daemon(const Daemon &daemon) {
 Result<std::string> run_promotion(const Pool &pool) {
     const auto ran =
         run_to_end("dcs_backupd", {"--dir", pool.path("backup"), "--promote", pool.path("scheduler/state")});
-    if (!ran) return fail(Code::refused, ran.status().text);
-    if (ran->exit_code != 0) return fail(ran->exit_code == 4 ? Code::refused : Code::io_error, ran->output);
+    if (!ran) return ran.status();
+    // It exits by 4 if nothing has changed.
+    if (ran->exit_code != 0) return fail(ran->exit_code == 4 ? Code::refused : Code::internal, ran->output);
     return ran->output;
 }
 
