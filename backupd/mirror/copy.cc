@@ -297,19 +297,25 @@ Result<std::vector<std::string>> Copy::contents() {
     return found;
 }
 
-Result<std::string> Copy::promote(std::uint64_t epoch) {
+Result<std::string> Copy::settled() {
     const std::string why = spoilt_.empty() ? "" : ": " + spoilt_;
     if (!slot_.store) return fail(Code::refused, "there is no complete copy here" + why);
     if (!spoilt_.empty()) return fail(Code::refused, "the copy is damaged" + why);
     DCS_REQUIRE(!current_.empty(), "a readable copy has a directory");
+    if (Status s = tidy(); !s) return s;
+    return current_;
+}
+
+Result<std::string> Copy::promote(std::uint64_t epoch) {
+    if (const auto sound = settled(); !sound) return fail(Code::refused, sound.status().text);
     if (epoch > slot_.identity.epoch) {
         const store::TreeUpdate update = store::identity_update({slot_.identity.name, epoch, true});
         const store::CommitResult done = slot_.store->commit({update});
+        if (done.answer == store::Answer::nothing) return fail(Code::refused, done.status.text);
         if (done.answer != store::Answer::done) return done.status;
         slot_.identity.epoch = epoch;
     }
-    if (Status s = tidy(); !s) return s;
-    return current_;
+    return settled();
 }
 
 }  // namespace dcs::backup

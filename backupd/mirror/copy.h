@@ -39,7 +39,10 @@ public:
     Status tidy();
     bool untidy() const { return slot_.store && slot_.store->pending_bytes() > 0; }
 
+    // The directory of the complete copy with all that is committed. refused: there is none.
+    Result<std::string> settled();
     // Makes the complete copy a scheduler's store: a durable turn of its own records the epoch. Returns its place.
+    // refused: it is unchanged.
     Result<std::string> promote(std::uint64_t epoch);
 
 private:

@@ -116,7 +116,7 @@ int promote_copy(const BackupOptions &line) {
     const auto done = own ? promote(line.directory, line.promote) : Result<Promoted>(own.status());
     if (!done) {
         std::fprintf(stderr, "dcs_backupd: %s\n", done.status().text.c_str());
-        return done.status().code == Code::refused ? 4 : 1;
+        return !own || done.status().code == Code::refused ? 4 : 1;  // 4: nothing has changed
     }
     if (!done->kept.empty()) std::printf("The former state directory is kept as %s.\n", done->kept.c_str());
     if (done->turn == 0) {

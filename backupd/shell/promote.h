@@ -13,8 +13,9 @@ struct Promoted {
     std::uint64_t turn = 0;
     std::string kept;  // the new name of the former state directory; empty: there was none
 };
-// `directory`: the backup's. `state`: the scheduler's state directory, on the same file system. The epoch is raised and
-// recorded before anything is moved; an interrupted call can be repeated.
+// `directory`: the backup's. `state`: the scheduler's state directory; if it is on another file system, the copy is
+// copied, and remains. refused: nothing has changed. After any other failure the copy has a later epoch than the former
+// scheduler, and the same call, repeated, completes the promotion, also if it was interrupted.
 Result<Promoted> promote(const std::string &directory, const std::string &state);
 
 }  // namespace dcs::backup

@@ -8,6 +8,7 @@ namespace {
 
 // Without redundancy for single blocks: a frame on the wire has a checksum.
 constexpr RootLayout on_the_wire{1, 0};
+constexpr std::uint64_t piece_bytes = 1 << 20;
 
 Status sync_tree(Disk &disk, const std::string &directory, int depth) {
     if (depth > deepest)
@@ -23,6 +24,18 @@ Status sync_tree(Disk &disk, const std::string &directory, int depth) {
     return disk.sync_dir(directory);
 }
 
+Status copy_file(Disk &from, Disk &to, const std::string &path) {
+    Status s = to.create(path, "");
+    for (std::uint64_t at = 0; s;) {
+        const Result<std::string> piece = from.read(path, at, piece_bytes);
+        if (!piece) return piece.status();
+        if (piece->empty()) break;
+        s = to.truncate_append(path, at, *piece);
+        at += piece->size();
+    }
+    return s;
+}
+
 Status write_synced(Disk &disk, const std::string &path, const std::string &bytes) {
     Status status = disk.remove(path);
     if (status) status = disk.create(path, bytes);
@@ -30,6 +43,23 @@ Status write_synced(Disk &disk, const std::string &path, const std::string &byte
 }
 
 }  // namespace
+
+Status copy_tree(Disk &from, Disk &to, const std::string &path, int depth) {
+    if (depth > deepest) return fail(Code::io_error, path + " is nested too deeply for a backing store");
+    if (const Result<bool> made = to.make_dir(path); !made) return made.status();
+    const Result<std::vector<std::string>> names = from.list(path);
+    if (!names) return names.status();
+    for (const std::string &name : *names) {
+        const std::string below = join(path, name);
+        Status s;
+        if (name.back() == '/') s = copy_tree(from, to, below.substr(0, below.size() - 1), depth + 1);
+        else s = copy_file(from, to, below);
+        if (!s) return s;
+    }
+    return Status::ok();
+}
+
+Status sync_everything(Disk &disk) { return disk.sync_all_reports() ? disk.sync_all() : sync_tree(disk, "", 0); }
 
 std::string encode_for_copy(std::uint64_t turn, const std::vector<Step> &steps) {
     std::vector<Step> whole = steps;
@@ -58,7 +88,7 @@ Status found_copy(Disk &disk, std::uint64_t turn) {
     const RootLayout layout;
     Status status = disk.remove(applied_file);
     if (status) status = disk.create(applied_file, encode_stamp(turn, layout.block));
-    if (status) status = disk.sync_all_reports() ? disk.sync_all() : sync_tree(disk, "", 0);
+    if (status) status = sync_everything(disk);
     // The format file is last, because it marks the store as complete.
     if (status) status = write_synced(disk, format_temporary, encode_format(layout.block));
     if (status) status = disk.rename(format_temporary, format_file);

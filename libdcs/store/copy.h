@@ -21,6 +21,10 @@ Result<std::vector<Step>> steps_of_copy(std::uint64_t turn, std::string_view roo
 // Whether a file of the original may have this path: not the store's own files, no temporary.
 bool valid_copied_path(std::string_view path);
 
+// `path` of one disk, with all below it, in another one, which lacks it. Not synced.
+Status copy_tree(Disk &from, Disk &to, const std::string &path, int depth = 0);
+Status sync_everything(Disk &disk);
+
 // Makes all files below `disk`, the original's after that turn, durable, and then a store of which it is the last turn.
 // Before that, Store::open() does not accept the directory.
 Status found_copy(Disk &disk, std::uint64_t turn);

@@ -21,7 +21,8 @@ from ._edited import explained
 from ._fields import Path, printable
 from ._future import Future, in_order
 from ._staging import Staging, as_files, main_of, places_of
-from .errors import Error, GrainDiffers, Limit, NothingLeft, ReplayEnd
+from ._waiting import AT_THE_END_S, interruptible
+from .errors import Broken, Error, GrainDiffers, Limit, NothingLeft, ReplayEnd, Unreachable
 from .pool import Pool, default_pool
 from .session import Session, _forget, _nameless, _open
 from .result import Result
@@ -67,8 +68,8 @@ class Executor(concurrent.futures.Executor):
     a host can do anything in this program, JSON cannot. `fields` are those of Grain, for all grains. `initializer` is called
     with `initargs` before the calls of each grain; an exception of it is that of their futures.
 
-    When nothing of it has run for some seconds because of other work, the logger "dcs" says once what it waits for, on standard
-    error unless the program configures logging."""
+    When nothing of it has run for some seconds because of other work, the logger "dcs" says once what it waits for, and when the
+    scheduler does not answer, that; on standard error unless the program configures logging."""
 
     def __init__(self, ident: Optional[str] = None, number: Optional[int] = None, *, fresh: bool = False,
                  modules: Iterable[Union[str, ModuleType]] = (), python: Optional[str] = None, encoding: str = "pickle",
@@ -101,7 +102,7 @@ class Executor(concurrent.futures.Executor):
         self._changed = threading.Condition()
         self._outstanding: Dict[int, Future] = {}
         self._early: Dict[int, Result] = {}  # of grains that an earlier run submitted and this one not yet
-        self._shutdown = self._abandoned = self._told = False
+        self._shutdown = self._abandoned = self._told = self._away = False
         self._close_error: Optional[Exception] = None
         self._collector = threading.Thread(target=self._collect, daemon=True, name="dcs-executor")
         self._collector.start()
@@ -165,9 +166,8 @@ class Executor(concurrent.futures.Executor):
         atexit.unregister(self._withdraw)
         if self.session._is_of_parent():
             return
-        with contextlib.suppress(Error):  # the next one on this host tries again
-            self.session._close_by_numbers()
-            self.session.clean()
+        with contextlib.suppress(Error, TimeoutError):  # the next one on this host tries again
+            interruptible(lambda: (self.session._close_by_numbers(), self.session.clean()), AT_THE_END_S)
         self.session.pool.close()
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
@@ -225,7 +225,11 @@ class Executor(concurrent.futures.Executor):
                 numbered = [(self._next_number + i, grain) for i, (grain, _) in enumerate(part)]
                 if any(is_call(grain) for grain, _ in part):
                     self._staging.check_unchanged()
-                self._submit_numbered(numbered)
+                try:
+                    self._submit_numbered(numbered)
+                except KeyboardInterrupt:
+                    self._next_number += len(part)  # their submission still ends
+                    raise
                 for _, unpack in part:
                     futures.append(self._expect(Future(self, self._next_number, unpack)))
                     self._next_number += 1
@@ -308,10 +312,33 @@ class Executor(concurrent.futures.Executor):
         pause = _SILENT_S
         while True:
             try:
-                return self.session._next(None if self._told else pause, 64)
+                result = self.session._next(pause, 64)
+                self._tell_if_away(False)
+                return result
             except TimeoutError:
-                self._tell_what_waits()
-                pause = min(2 * pause, 30.0)
+                self._look()
+                pause = _SILENT_S if self._away else min(2 * pause, 30.0)
+
+    def _look(self) -> None:
+        """Whether the scheduler answers, on a connection of its own: the wait for results asks again without end."""
+        try:
+            with Pool(self.session.pool._words[0], patience=_SILENT_S) as pool:
+                pool.system()
+        except (Unreachable, Broken):
+            self._tell_if_away(True)
+            return
+        except Error:
+            return
+        self._tell_if_away(False)
+        if not self._told:
+            self._tell_what_waits()
+
+    def _tell_if_away(self, away: bool) -> None:
+        if away != self._away:
+            start = " (`dcs up` starts that of a private pool)" if self.session.pool.on_this_host() else ""
+            _log.warning("dcs: the scheduler does not answer; waiting for it%s; nothing is lost" if away else "dcs: the scheduler is back%s",
+                         start if away else "")
+        self._away = away
 
     def _tell_what_waits(self) -> None:
         """Once, and only if nothing of this executor runs. The program may go meanwhile, and the pool with it."""

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, Collection, List, Optional, Set, Type, TypeVar
 
 from . import _library as lib
 from ._fields import STRUCTURES, c_bytes, c_bytes_or_none, read
+from ._waiting import interruptible
 from .query import ROW_SIZES, Explanation, HostChange, HostRow, Info, SessionRow, System
 from .spec import GrainRow
 
@@ -106,6 +107,9 @@ class Pool:
 
     def call(self, name: str, *arguments: Any) -> None:
         """d_pool_NAME of dcs.h."""
+        interruptible(lambda: self._call(name, arguments))
+
+    def _call(self, name: str, arguments: Any) -> None:
         with self._lock:
             if self._closed:
                 raise ValueError("the pool is closed")

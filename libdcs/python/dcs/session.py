@@ -15,6 +15,7 @@ from typing import Any, Collection, Deque, Iterator, List, Optional, Sequence, T
 
 from ._fields import Path
 from ._fields import number as whole_number
+from ._waiting import AT_THE_END_S, interruptible
 from .errors import CannotRun, Error, GrainDiffers, NothingLeft, NothingYet, ReplayEnd, SessionActive
 from .pool import Pool, default_pool, login_name, with_threads
 from .result import CResult, Result, result_of
@@ -201,8 +202,8 @@ class Session:
     def _say_what_goes_on(self, leaving: BaseException) -> None:
         """In a note at the exception that leaves the program, such as that of Ctrl-C."""
         try:
-            left = self._unfinished("active")
-        except Error:
+            left = interruptible(lambda: self._unfinished("active"), AT_THE_END_S)
+        except (Error, TimeoutError):
             return  # the error that is on its way matters more
         if left > 0 and hasattr(leaving, "add_note"):  # since Python 3.11
             what, them = ("grain of session {} goes on", "it") if left == 1 else ("grains of session {} go on", "them")

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
-"""What the calls of a dcs.Executor find: the program's arguments, directory and environment; in a rerun, too."""
+"""What the calls of a dcs.Executor find: the program's arguments, directory and environment; in a rerun, too. What it says, and
+that it can be interrupted, while the scheduler is away."""
 import os
+import signal
 import subprocess
 
 from pool import tells
@@ -123,12 +125,62 @@ def programs(env):
     assert tells(done.stderr, "3 calls withdrawn without shutdown()"), done
 
 
+AWAY = """
+import dcs, sys
+
+if __name__ == "__main__":
+    with dcs.Executor("away") as run:
+        first = run.submit_command(["sh", "-c", "until test -e come; do sleep 0.05; done"])
+        print("runs", flush=True)
+        sys.stdin.readline()
+        try:
+            run.submit_command(["/bin/echo", "second"])
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+        sys.stdin.readline()
+        third = run.submit_command(["/bin/echo", "third"])
+        print(first.result().ok, third.grain, third.result().output)
+"""
+
+
+def away(pool, env):
+    """While no scheduler answers the executor says so, and Ctrl-C ends what waits for it."""
+    with open("away.py", "w") as file:
+        file.write(AWAY)
+    program = subprocess.Popen([PYTHON, "away.py"], env=dict(env, DCS_PATIENCE_S="100000"), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+    try:
+        assert program.stdout.readline() == "runs\n"
+        assert pool.kill("scheduler", "scheduler")
+        program.stdin.write("\n")
+        program.stdin.flush()
+        said_in(program.stderr, "dcs: scheduler does not answer; waiting `dcs up` nothing is lost")
+        program.send_signal(signal.SIGINT)
+        assert program.stdout.readline() == "interrupted\n"
+        pool.up()
+        said_in(program.stderr, "dcs: scheduler is back")
+        open("come", "w").close()
+        out, err = program.communicate("\n", timeout=300)
+        assert (out, program.returncode) == ("True 2 b'third\\n'\n", 0), (out, err)
+    finally:
+        program.kill()
+        program.communicate()
+
+
+def said_in(stream, words):
+    for line in stream:
+        if tells(line, words):
+            return
+    raise AssertionError(words)
+
+
 def main():
-    with pool_of_python() as (_, env):
+    with pool_of_python() as (pool, env):
         argued(env)
         surrounded(env)
         programs(env)
-    print("3 passed, 0 failed")
+        away(pool, env)
+    print("4 passed, 0 failed")
 
 
 if __name__ == "__main__":

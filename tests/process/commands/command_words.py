@@ -95,7 +95,7 @@ SERVER = serving("d/p/servers/local2/launcher.lock", program("dcs_grainserver"),
                  "@/p/servers/local2", "--scheduler", "@/none.sock", "--run-as", "self")
 UP = ("up", "--local", "1")
 PROMOTE = ("backup", "promote", "--yes")
-NOTHING_PROMOTED = "hint nothing `dcs"
+NOTHING_PROMOTED = "hint nothing promoted"
 
 
 def up_cases():

@@ -61,7 +61,7 @@ BACKUP_POINTS = ["mirror.page.before", "mirror.page.after", "mirror.page.answere
                  "mirror.turn.before", "mirror.turn.after"]
 SCHEDULER_POINTS = ["mirror.send.before", "mirror.send.after", "mirror.send.whole", "mirror.attached.before_write",
                     "mirror.attached.after_write"]
-PROMOTE_POINTS = ["mirror.promote.committed", "mirror.promote.noted", "mirror.promote.library", "mirror.promote.set_aside",
+PROMOTE_POINTS = ["mirror.promote.set_aside", "mirror.promote.noted", "mirror.promote.committed", "mirror.promote.library",
                   "mirror.promote.moved"]
 
 

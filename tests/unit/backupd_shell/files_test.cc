@@ -140,12 +140,68 @@ TEST_CASE("a promotion names the last turn that the copy had, not its own") {
 }
 
 #if DCS_CAN_REFUSE
+std::string text_of(const std::string &path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST_CASE("a promotion that is refused has changed nothing") {
+    const char *table[] = {
+        "open:promote.probe:EROFS",
+        "rename:promote.probe:EACCES",
+        "rename:before-epoch:EBUSY",
+        "fsync,fdatasync:epoch.new:EIO",
+        "openat,openat2,open:/turns/:ENOSPC",
+        "rename:promote.probe:EXDEV mkdir:state.promoting:ENOSPC",
+        "rename:promote.probe:EXDEV open,openat,openat2:library/64:EMFILE",
+    };
+    for (const char *orders : table) {
+        INFO(orders);
+        const Copied c;
+        c.put("scheduler/state/format", "the old one");
+        REQUIRE(write_seen(c.path, {c.bench.copy->identity().name, c.bench.copy->identity().epoch}));
+        const std::string before = text_of(c.path + "/epoch");
+        const auto attempt = [&] {
+            const Status s = promote(c.path, c.state()).status();
+            CHECK(s.code == Code::refused);
+            return s;
+        };
+        INFO(words(orders, attempt));
+        CHECK(text_of(c.state() + "/format") == "the old one");
+        CHECK(text_of(c.path + "/epoch") == before);
+        for (const auto &entry : fs::directory_iterator(c.path + "/scheduler"))
+            CHECK(entry.path().filename() == "state");
+        auto places = open_mirror_places(c.path);
+        REQUIRE(places);
+        CHECK((*Copy::open(*places->disk, {}))->identity().epoch == c.bench.copy->identity().epoch);
+        places->disk.reset();
+        CHECK(c.promotion(c.state()).empty());
+    }
+}
+
+TEST_CASE("a copy on another file system than the state directory is copied") {
+    const Copied c, moved;
+    REQUIRE(moved.promotion(moved.state()).empty());
+    c.put("scheduler/state/format", "the old one");
+    CHECK(words("rename:promote.probe:EXDEV", [&] { return promote(c.path, c.state()).status(); }).empty());
+    CHECK_FALSE(fs::exists(c.path + "/mirror/current"));
+    CHECK_FALSE(fs::exists(c.state() + ".promoting"));
+    CHECK(text_of(c.state() + ".before-epoch-4/format") == "the old one");
+    for (const auto &entry : fs::recursive_directory_iterator(moved.state())) {
+        const std::string name = entry.path().string().substr(moved.state().size());
+        INFO(name);
+        if (entry.is_regular_file() && name.rfind("/library", 0) == 0)
+            CHECK(text_of(entry.path().string()) == text_of(c.state() + name));
+        else CHECK(fs::exists(c.state() + name));
+    }
+}
+
 TEST_CASE("a promotion that the host stops says where, and goes on when it is asked for again") {
     const struct {
         const char *orders;
         std::string words;
     } table[] = {
-        {"rename:/scheduler/state:EXDEV", "name a state directory beside the copy, or copy it with cp -a"},
+        {"rename:mirror/a:EXDEV rename:mirror/b:EXDEV", "unmount"},
         {"rename:mirror/library:EPERM", "/library: Operation not permitted"},
         {"mkdir:/scheduler:EROFS", "/scheduler: Read-only file system"},
         {"unlink:/attached:EIO", "/scheduler/attached: Input/output error"},

@@ -157,7 +157,18 @@ int detach(const Call &call) {
 
 constexpr int stop_s = 20;
 
-Failure not_promoted(const Status &status, const char *hint) { return failure_of("dcs backup promote", status, hint); }
+Failure not_promoted(const Status &status, const std::string &hint) {
+    return failure_of("dcs backup promote", status, hint);
+}
+
+Failure promotion_failed(const Pool &pool, const Status &status) {
+    if (status.code == Code::internal)
+        return not_promoted(status,
+                            "remove the cause and repeat the command, which completes a promotion that has begun");
+    const bool state = ::access(pool.path("scheduler/state/format").c_str(), F_OK) == 0;
+    return not_promoted(status, pool.numbers() && state ? "nothing was promoted; `dcs up` starts the pool unchanged"
+                                                        : "nothing was promoted");
+}
 
 Status end_daemon(const Daemon &daemon) {
     if (stop_daemons({daemon}, stop_s).empty()) return Status::ok();
@@ -169,7 +180,8 @@ Result<std::string> run_promotion(const Pool &pool) {
     const auto ran =
         run_to_end("dcs_backupd", {"--dir", pool.path("backup"), "--promote", pool.path("scheduler/state")});
     if (!ran) return ran.status();
-    if (ran->exit_code != 0) return fail(ran->exit_code == 4 ? Code::refused : Code::io_error, ran->output);
+    // It exits by 4 if nothing has changed.
+    if (ran->exit_code != 0) return fail(ran->exit_code == 4 ? Code::refused : Code::internal, ran->output);
     return ran->output;
 }
 
@@ -196,7 +208,7 @@ int promote_of_hosts(const Call &call, const Pool &pool) {
                                                      " is running (pid " + std::to_string(daemon.pid) + ")"),
                              "stop its service, then promote"));
     const auto said = run_promotion(pool);
-    if (!said) return call.fail(not_promoted(said.status(), "nothing was promoted"));
+    if (!said) return call.fail(promotion_failed(pool, said.status()));
     const std::string scheduler = pool.path("scheduler");
     const bool packaged = pool.directory() == services_place;  // their service names this file
     const std::string files = "Next: put the pool's authority into " + scheduler + "/pki and its host table into " +
@@ -225,8 +237,7 @@ int promote(const Call &call) {
         if (Status s = end_daemon(pool.backup()); !s)
             return call.fail(not_promoted(s, "run `dcs down`, then try again"));
         const auto ran = run_promotion(pool);
-        if (!ran)
-            return call.fail(not_promoted(ran.status(), "nothing was promoted; `dcs up` starts the pool unchanged"));
+        if (!ran) return call.fail(promotion_failed(pool, ran.status()));
         said = *ran;
     }
     const auto up = run_to_end("dcs", {"up", "--dir", pool.directory()});
