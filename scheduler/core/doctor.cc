@@ -149,15 +149,15 @@ std::string grains_there(std::size_t grains) {
 std::optional<wire::ProblemRow> unlisted_host(const Draft &d, const Host &host) {
     const Refusal &refusal = host.refusal;
     if (refusal.why.empty() || d.now - refusal.at > contested_for) return {};
-    return wire::ProblemRow{"host " + host.config->name, "",
-                            "is not in the host table, and its grain server" + place_text(refusal.address) +
-                                " calls: " + age_text(d, refusal.at) + " ago it was refused: " + refusal.why,
-                            "what ran there starts again on other hosts",
-                            (refusal.key_removed
-                                 ? "put its line back, run `dcs reload` and " + join_again(host)
-                                 : std::string("put its line back and run `dcs reload`: grains that were not started "
-                                               "elsewhere by then continue there")) +
-                                "; or stop that grain server"};
+    return wire::ProblemRow{
+        "host " + host.config->name, "",
+        "is not in the host table, and its grain server" + place_text(refusal.address) +
+            " calls: " + age_text(d, refusal.at) + " ago it was refused: " + refusal.why,
+        "what ran there starts again on other hosts",
+        (refusal.key_removed ? "put its line back, run `dcs reload` and " + join_again(host)
+                             : std::string("put its line back and run `dcs reload`: grains that were not started "
+                                           "elsewhere by then continue there")) +
+            "; or stop that grain server"};
 }
 
 std::optional<wire::ProblemRow> host_problem(const Draft &d, HostId id) {
