@@ -2,7 +2,7 @@
 // Whether a scheduler's directory has the state that belongs there. Its one file start-ID gets a new name at each
 // start, and content once a store was open; so does one in its state/, then.
 // - A copy that was unpacked over an older state, or an older one over a newer, leaves there what the copy does not
-//   have: sessions that were removed would be active again. Then there are two such files in one of the two directories.
+//   have: sessions that were removed would be active again. Then one of the two directories has two such files.
 // - An empty state/ beside one with content is a disk that is not mounted, or a copy that was not promoted: with an
 //   empty store the scheduler would refuse all hosts, which then end their grains.
 #include <string>
