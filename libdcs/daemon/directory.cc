@@ -19,8 +19,9 @@ namespace {
 Result<locks::AdaptiveLock> lock(locks::DcsAtom atom, const std::string &path, const std::string &who) {
     auto taken = locks::take_dcs_atom(atom, path);
     if (taken) return taken;
-    const std::string what = taken.status().code == Code::refused ? "another " + who + " uses this directory: "
-                                                                  : "the " + who + "'s lock cannot be taken: ";
+    const bool held = taken.status().code == Code::refused && ::access(path.c_str(), W_OK) == 0;
+    const std::string what =
+        held ? "another " + who + " uses this directory: " : "the " + who + "'s lock cannot be taken: ";
     return fail(taken.status().code, what + taken.status().text);
 }
 

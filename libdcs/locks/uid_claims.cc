@@ -63,8 +63,13 @@ bool UidClaims::count() const {
            now.st_ino == locked.st_ino && now.st_dev == locked.st_dev;
 }
 
+UidClaims::Range UidClaims::uids_of(const Range &locked) const {
+    const std::int64_t begin = locked.begin % row_bytes;
+    return {begin, begin + (locked.end - locked.begin)};
+}
+
 bool UidClaims::of_others(const Range &locked, const Range &wanted) const {
-    const std::int64_t begin = locked.begin % row_bytes, end = begin + (locked.end - locked.begin);
+    const auto [begin, end] = uids_of(locked);
     return locked.begin - begin != row_ && begin < wanted.end && wanted.begin < end;
 }
 
@@ -86,14 +91,23 @@ Result<UidClaims::Range> UidClaims::first_of_others(const Range &wanted) const {
     return fail(Code::limit, file_.path() + " has too many locks");
 }
 
+std::string UidClaims::next_free(std::int64_t at, std::int64_t count) const {
+    while (at + count <= uids_end) {
+        const Result<Range> others = first_of_others({at, at + count});
+        if (!others) break;
+        if (others->begin < 0) return "; the next free uids are " + to_text(at, at + count);
+        at = uids_of(*others).end;
+    }
+    return "";
+}
+
 std::string UidClaims::words_of(const Range &others, std::int64_t count) const {
-    const std::int64_t begin = others.begin % row_bytes, end = begin + (others.end - others.begin);
+    const auto [begin, end] = uids_of(others);
     const std::vector<pid_t> holders = processes_with_lock(file_, others.begin);
     const std::string who =
         holders.empty() ? "another process"
                         : "process " + std::to_string(holders.front()) + " (" + command_of(holders.front()) + ")";
-    const std::string next = end + count <= uids_end ? "; the next uids are " + to_text(end, end + count) : "";
-    return to_text(begin, end) + " of " + who + next;
+    return to_text(begin, end) + " of " + who + next_free(end, count);
 }
 
 Status UidClaims::take(std::uint32_t first, std::uint32_t last) const {

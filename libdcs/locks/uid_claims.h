@@ -17,7 +17,7 @@ public:
     // Code::invalid: other accounts can write them.
     Status open(const std::string &owner, const std::string &path = uid_claims_path);
     // Claims FIRST to LAST; again is fine. Code::refused names the overlapping range of others, a process that has it,
-    // and as many uids behind it.
+    // and as many free uids behind it.
     Status take(std::uint32_t first, std::uint32_t last) const;
     // False: the file was removed or replaced, and other servers do not see these claims.
     bool count() const;
@@ -29,6 +29,9 @@ private:
     };
     bool of_others(const Range &locked, const Range &wanted) const;
     Result<Range> first_of_others(const Range &wanted) const;
+    Range uids_of(const Range &locked) const;
+    // As many that are free, behind these uids; empty: none.
+    std::string next_free(std::int64_t at, std::int64_t count) const;
     std::string words_of(const Range &others, std::int64_t count) const;
 
     LockFile file_;

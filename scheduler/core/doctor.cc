@@ -40,14 +40,18 @@ std::string age_text(const Draft &d, Instant since) {
     return std::to_string(std::max<std::int64_t>(0, s)) + " s";
 }
 
+std::string join_again(const Host &host) {
+    return "let it join again (dcs token create --host " + host.config->name +
+           (host.refusal.key_removed ? ", with --new-key added to the line that it prints)" : ")");
+}
+
 // Of a host that is silent, and calls: the door, or the decision about its call, knows more than its silence says.
 void tell_refusal(const Draft &d, const Host &host, wire::ProblemRow &row) {
     const Refusal &refusal = host.refusal;
     if (refusal.why.empty()) return;
     row.problem += "; " + age_text(d, refusal.at) + " ago a call in its name" +
                    (refusal.address.empty() ? "" : " from " + refusal.address) + " was refused: " + refusal.why;
-    const std::string join = "let it join again (dcs token create --host " + host.config->name +
-                             (refusal.key_removed ? ", with --new-key added to the line that it prints)" : ")");
+    const std::string join = join_again(host);
     row.advice = refusal.clock ? "set the clocks of that host and of this one right; if they are, " + join : join;
 }
 
@@ -145,12 +149,15 @@ std::string grains_there(std::size_t grains) {
 std::optional<wire::ProblemRow> unlisted_host(const Draft &d, const Host &host) {
     const Refusal &refusal = host.refusal;
     if (refusal.why.empty() || d.now - refusal.at > contested_for) return {};
-    return wire::ProblemRow{"host " + host.config->name, "",
-                            "is not in the host table, and its grain server" + place_text(refusal.address) +
-                                " calls: " + age_text(d, refusal.at) + " ago it was refused: " + refusal.why,
-                            "what ran there starts again on other hosts",
-                            "put its line back and run `dcs reload`: grains that were not started elsewhere by then "
-                            "continue there; or stop that grain server"};
+    return wire::ProblemRow{
+        "host " + host.config->name, "",
+        "is not in the host table, and its grain server" + place_text(refusal.address) +
+            " calls: " + age_text(d, refusal.at) + " ago it was refused: " + refusal.why,
+        "what ran there starts again on other hosts",
+        (refusal.key_removed ? "put its line back, run `dcs reload` and " + join_again(host)
+                             : std::string("put its line back and run `dcs reload`: grains that were not started "
+                                           "elsewhere by then continue there")) +
+            "; or stop that grain server"};
 }
 
 std::optional<wire::ProblemRow> host_problem(const Draft &d, HostId id) {

@@ -226,7 +226,7 @@ Status run(const SchedulerOptions &line, Configuration &configuration) {
     if (Status s = set_aside_culprit(**suspect, **store); !s) return s;
     const auto identity = name_store(**store);
     if (!identity) return identity.status();
-    if (Status s = note_store(*mark); !s) return s;
+    if (Status s = note_store(*mark, own->state); !s) return s;
     auto rebuilt = rebuild(**store, **suspect, *settings);
     if (!rebuilt) return rebuilt.status();
     turn::Turn::Setup setup = setup_of(*rebuilt, identity->epoch, recovery);

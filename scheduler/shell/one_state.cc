@@ -37,13 +37,37 @@ bool has_served(int directory, const std::vector<std::string> &marks) {
     return ::fstatat(directory, marks[0].c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_size > 0;
 }
 
+Result<std::vector<std::string>> marks_in(int directory) {
+    Result<std::vector<std::string>> names = list_directory(directory);
+    if (names) std::erase_if(*names, [](const std::string &name) { return !name.starts_with("start-"); });
+    return names;
+}
+
+// The one mark there, if any, gets the fresh name.
+Result<Fd> renew(int fd, const std::string &directory, const std::vector<std::string> &marks,
+                 const std::string &fresh) {
+    if (!marks.empty() && ::renameat(fd, marks[0].c_str(), fd, fresh.c_str()) != 0)
+        return fail_errno(Code::io_error, directory + "/" + marks[0], errno);
+    Fd mark(::openat(fd, fresh.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!mark) return fail_errno(Code::io_error, directory + "/" + fresh, errno);
+    return mark;
+}
+
+Status one_state(const std::string &directory, const std::vector<std::string> &marks) {
+    if (marks.size() < 2 || planted("scheduler.mixed_states")) return Status::ok();
+    return fail(Code::refused,
+                directory + " has the files of two states, one of which was copied over the other (" + marks[0] + ", " +
+                    marks[1] +
+                    "): sessions that were removed would run again. Move this directory away, and copy the state "
+                    "that is to continue into an empty one");
+}
+
 Status sound(int fd, const std::string &directory, const std::vector<std::string> &marks) {
-    if (marks.size() > 1 && !planted("scheduler.mixed_states"))
-        return fail(Code::refused,
-                    directory + " has the files of two states, one of which was copied over the other (" + marks[0] +
-                        ", " + marks[1] +
-                        "): sessions that were removed would run again. Move this directory away, and copy the state "
-                        "that is to continue into an empty one");
+    if (Status s = one_state(directory, marks); !s) return s;
+    const Result<Fd> state = open_directory(fd, "state/.");  // also by a link
+    const auto inside = state ? marks_in(state->get()) : Result<std::vector<std::string>>(state.status());
+    if (!inside) return inside.status();
+    if (Status s = one_state(directory + "/state", *inside); !s) return s;
     const bool has_store = file_exists(fd, std::string("state/") + store::format_file);
     if (has_store || !has_served(fd, marks) || planted("scheduler.empty_state")) return Status::ok();
     return fail(Code::refused,
@@ -55,25 +79,26 @@ Status sound(int fd, const std::string &directory, const std::vector<std::string
 
 }  // namespace
 
-Result<Fd> take_state(const std::string &directory) {
+Result<Mark> take_state(const std::string &directory) {
     const Result<Fd> fd = open_directory(AT_FDCWD, directory);
     if (!fd) return fd.status();
-    const Result<std::vector<std::string>> names = list_directory(fd->get());
-    if (!names) return names.status();
-    std::vector<std::string> marks;
-    for (const std::string &name : *names)
-        if (name.starts_with("start-")) marks.push_back(name);
-    if (Status s = sound(fd->get(), directory, marks); !s) return s;
-    const std::string fresh = fresh_name(), old = marks.empty() ? "" : marks[0];
-    if (!old.empty() && ::renameat(fd->get(), old.c_str(), fd->get(), fresh.c_str()) != 0)
-        return fail_errno(Code::io_error, directory + "/" + old, errno);
-    Fd mark(::openat(fd->get(), fresh.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (!mark) return fail_errno(Code::io_error, directory + "/" + fresh, errno);
-    return mark;
+    const Result<std::vector<std::string>> marks = marks_in(fd->get());
+    if (!marks) return marks.status();
+    if (Status s = sound(fd->get(), directory, *marks); !s) return s;
+    const std::string fresh = fresh_name();
+    Result<Fd> file = renew(fd->get(), directory, *marks, fresh);
+    if (!file) return file.status();
+    return Mark{std::move(*file), fresh};
 }
 
-Status note_store(const Fd &mark) {
-    return pwrite_all(mark.get(), "a store was here\n", 0) ? Status::ok() : fail_errno(Code::io_error, "start-", errno);
+Status note_store(const Mark &mark, const std::string &state) {
+    const Result<Fd> fd = open_directory(AT_FDCWD, state + "/.");
+    if (!fd) return fd.status();
+    const Result<std::vector<std::string>> marks = marks_in(fd->get());
+    if (!marks) return marks.status();
+    if (const auto inside = renew(fd->get(), state, *marks, mark.name); !inside) return inside.status();
+    return pwrite_all(mark.file.get(), "a store was here\n", 0) ? Status::ok()
+                                                                : fail_errno(Code::io_error, "start-", errno);
 }
 
 }  // namespace dcs::shell

@@ -194,8 +194,11 @@ Result<LockFile> LockFile::open(const Place &place, FileKind kind, unsigned mode
             return file;
         }
         if (Status s = judge(file.fd(), place, kind, &file.kind_); !s) return s;
-        if (!file.writable_ && file.kind_ != FileKind::foreign)
+        if (!file.writable_ && file.kind_ != FileKind::foreign) {
+            if (::access(place.path.c_str(), W_OK) != 0 && errno == EROFS)
+                return fail_errno(Code::io_error, "cannot write lock file " + place.path, EROFS);
             return fail(Code::refused, "no permission to write lock file " + place.path);
+        }
         if (file.kind_ == FileKind::broken) file.atom_ = place.atom;  // for make_whole()
         return file;
     }

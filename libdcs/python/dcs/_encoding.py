@@ -10,7 +10,7 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Set, Tuple
 
 from ._staging import MAIN
-from .call import PICKLE_PROTOCOL
+from .call import PICKLE_PROTOCOL, as_json
 from .errors import CallFailed
 from .result import GrainFailed, Result
 
@@ -45,7 +45,7 @@ def name_of(fn: Any) -> Tuple[str, str]:
 def write(calls: Any, encoding: str, cloud: str) -> Tuple[bytes, Set[str]]:
     """And the modules of functions and classes in it, which the host has to import."""
     if encoding == "json":
-        return json.dumps(calls).encode(), set()
+        return as_json(calls), set()
     modules: Set[str] = set()
     by_name = encoding == "pickle"
     base: Any = pickle.Pickler if by_name else importlib.import_module(cloud).CloudPickler  # type: ignore[attr-defined]

@@ -4,6 +4,7 @@ from __future__ import annotations
 import ctypes
 import glob
 import os
+import re
 import sys
 import threading
 from ctypes import POINTER, c_char_p, c_int, c_size_t, c_uint, c_void_p
@@ -26,6 +27,10 @@ _CALLS = {"get_auth": [c_char_p], "open_ses": [c_int], "resume_ses": [c_int, c_i
           "grestart": [c_char_p, c_int, c_int], "sethost": [c_char_p, c_void_p],
           "clear_nogo": [c_char_p, c_int, c_int, c_char_p], "close_ses_of": [c_char_p, c_int],
           "gkill_of": [c_char_p, c_int, c_int]}
+
+# What the words of the library name, in Python.
+_NAMES = {"d_get_auth": "dcs.Session", "d_resume_ses": 'dcs.Session(mode="resume")', "d_reopen_ses": 'dcs.Session(mode="reopen")',
+          "d_clean_ses": "Session.clean()", "D_BLOCK": "Session.wait()"}
 
 _lock = threading.Lock()
 _loaded: Optional[Any] = None
@@ -97,7 +102,8 @@ def check(code: int) -> None:
     """Raises this thread's last failure."""
     if code:
         lib = library()
-        raise error_of(code, text(lib.d_errorname(code)), text(lib.d_errortext()), text(lib.d_strerror(code)))
+        hint = re.sub("|".join(_NAMES), lambda found: _NAMES[found[0]], text(lib.d_strerror(code)))
+        raise error_of(code, text(lib.d_errorname(code)), text(lib.d_errortext()), hint)
 
 
 def open_stream(stream: c_void_p) -> BinaryIO:

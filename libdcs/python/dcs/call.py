@@ -145,9 +145,26 @@ def answer_pickle(function, prepare, data, pickler):
             return pickle.dumps((False, (None, told)), PICKLE_PROTOCOL)
 
 
+def as_json(value):
+    """Of what JSON can say: it would turn keys into strings without a word. A tuple becomes a list."""
+    check_keys(value)
+    return json.dumps(value).encode()
+
+
+def check_keys(value):
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise TypeError(f"the key {key!r} would be a string in JSON: use strings as keys, or another encoding")
+            check_keys(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            check_keys(item)
+
+
 def answer_json(function, prepare, data):
     try:
-        return json.dumps({"values": values_of(function, prepare, json.loads(data))}).encode()
+        return as_json({"values": values_of(function, prepare, json.loads(data))})
     except Exception as error:
         return json.dumps({"failure": failure(error)}).encode()
 

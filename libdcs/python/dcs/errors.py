@@ -20,7 +20,8 @@ class Error(Exception):
         cls.code = code or cls.code
 
     def __init__(self, code: int, name: str, text: str, hint: str):
-        super().__init__(printable(text if hint in text else f"{text} ({hint})"))
+        more = "" if hint in text else f". {hint}" if "(" in text + hint else f" ({hint})"
+        super().__init__(printable(text + more))
         self.code, self.name, self.text, self.hint = code, name, text, hint
         self.taken, self.refused = 0, 0
 

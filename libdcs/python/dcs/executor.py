@@ -22,7 +22,7 @@ from ._fields import Path, printable
 from ._future import Future, in_order
 from ._staging import Staging, as_files, main_of, places_of
 from ._waiting import AT_THE_END_S, interruptible
-from .errors import Broken, Error, GrainDiffers, Limit, NothingLeft, ReplayEnd, Unreachable
+from .errors import Broken, CannotRun, Error, GrainDiffers, Limit, NothingLeft, ReplayEnd, Unreachable
 from .pool import Pool, default_pool
 from .session import Session, _forget, _nameless, _open
 from .result import Result
@@ -112,13 +112,15 @@ class Executor(concurrent.futures.Executor):
         return self._submit([(self._call_grain(fn, [(args, kwargs)]), lambda result: self._values(result)[0])])[0]
 
     def submit_command(self, argv: Sequence[Path], **fields: Any) -> Future:
-        """Runs a program, in the directory and environment of calls, with `fields` of Grain. A name without a slash is looked up
-        in PATH here, as subprocess does; one that is not found there, and a relative path, are looked up in the user's DCS home
-        on the host. The future's result is a Result; GrainFailed if it did not end with status 0."""
+        """Runs a program, in the directory and environment of calls, with `fields` of Grain. It is looked up here, as subprocess
+        does: a name without a slash in PATH, a relative path in the program's directory; what is not found, in the user's DCS home on
+        the host. The future's result is a Result; GrainFailed if it did not end with status 0."""
         check_names("submit_command()", fields, {})
-        if argv and not isinstance(argv, (str, bytes)) and not os.path.dirname(argv[0]):
-            argv = [shutil.which(argv[0]) or argv[0], *argv[1:]]
-        return self._submit([(Grain(argv, **self._caller.placed({**self._fields, **fields})), Result.check)])[0]
+        fields = {**self._fields, **fields}
+        if argv and not isinstance(argv, (str, bytes)) and not fields.get("image") and not fields.get("programs"):
+            name = os.fsdecode(argv[0])
+            argv = [shutil.which(os.path.join(self._caller.directory, name) if "/" in name else name) or name, *argv[1:]]
+        return self._submit([(Grain(argv, **self._caller.placed(fields)), Result.check)])[0]
 
     def map(self, fn: Union[Callable[..., Any], str], *iterables: Iterable[Any], timeout: Optional[float] = None,
             chunksize: int = 1) -> Iterator[Any]:
@@ -374,7 +376,14 @@ class Executor(concurrent.futures.Executor):
             if number in killed:
                 future._drop()
             elif future._wanted():
-                future.set_exception(error)
+                future.set_exception(self._of_call(number, error) if isinstance(error, CannotRun) else error)
+
+    def _of_call(self, number: int, error: Error) -> Error:
+        """With the reason of its own, for one of all calls that no host can run."""
+        with contextlib.suppress(Error, ValueError):
+            why = self.session.pool.explain(self.session.number, number).summary
+            return type(error)(error.code, error.name, f"call {number} of session {self.session.number}: {why}", error.hint)
+        return error
 
     def _killed(self) -> Set[int]:
         """Grains that an earlier run cancelled, or a user killed: they have no results."""

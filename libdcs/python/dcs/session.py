@@ -136,7 +136,7 @@ class Session:
         with self._changed:
             if not self._ready and not self._taking:
                 try:
-                    self._ready.extend(self._take(0, 1))
+                    interruptible(lambda: self._ready.extend(self._take(0, 1)))
                 except NothingYet:
                     return None
             return self._ready.popleft() if self._ready else None

@@ -101,6 +101,22 @@ def tool(_):
 if __name__ == "__main__":
     with dcs.Executor() as run:
         print(run.submit(tool, 0).result(), end="")
+        print(run.submit_command(["bin/factor"]).result().output)
+        calls = [run.submit_command(["/bin/true"], **wants) for wants in ({"host_class": 1 << 30}, {"memory_mb": 10**7})]
+        for call in calls:
+            print(call.exception())
+    with dcs.Executor(encoding="json") as run:
+        for call in (len, {1: 2}), ("collections:Counter", [1]), (dict, {"a": [1]}):
+            try:
+                print(run.submit(*call).result())
+            except (dcs.CallFailed, TypeError) as error:
+                print(str(error).split("\\n")[0])
+    session = dcs.Session("found")
+    session.close()
+    try:
+        session.submit(1, ["/bin/true"])
+    except dcs.SessionClosed as error:
+        print(error)
     try:
         dcs.Executor(4)
     except TypeError as error:
@@ -111,7 +127,8 @@ if __name__ == "__main__":
 
 
 def programs(env):
-    """A program is found by the program's own PATH; calls that no shutdown() waits for are withdrawn, and that is said."""
+    """A command is found as the program finds it; errors are those of each call, in words of Python; calls that no shutdown() waits
+    for are withdrawn, and that is said."""
     os.mkdir("bin")
     with open("bin/factor", "w") as file:
         file.write("#!/bin/sh\necho mine\n")
@@ -121,7 +138,10 @@ def programs(env):
     done = subprocess.run([PYTHON, "found.py"], env=dict(env, PATH=os.getcwd() + "/bin:" + env["PATH"]), capture_output=True, text=True,
                           timeout=300)
     lines = done.stdout.splitlines()
-    assert done.returncode == 0 and lines[0] == "mine" and tells(lines[1], "takes an ident 4 slots say how many"), done
+    assert done.returncode == 0 and lines[:2] == ["mine", "b'mine\\n'"], done
+    assert tells(lines[2], "call 2 of session no host other_class") and tells(lines[3], "call 3 of session no host too_little_memory"), lines
+    assert all("key 1 would be a string" in line for line in lines[4:6]) and lines[6] == "{'a': [1]}", lines
+    assert "Session.clean() removes it" in lines[7] and "d_" not in lines[7] and tells(lines[8], "takes an ident 4 slots say how many"), lines
     assert tells(done.stderr, "3 calls withdrawn without shutdown()"), done
 
 

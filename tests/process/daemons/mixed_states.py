@@ -40,6 +40,17 @@ def main():
                 return up.stderr
             return sorted(str(s["session"]).split("/")[-1] for s in pool.json("session", "ls", "all")["sessions"])
 
+        def serves_inside(state):
+            """The newer directory, and over its state/ another one."""
+            shutil.rmtree(place)
+            copy(new, place)
+            copy(os.path.join(state, "state"), os.path.join(place, "state"))
+            return pool.up(check=False)
+
+        refused = serves_inside(old)
+        assert refused.returncode != 0, refused
+        assert tells(refused.stderr, "/state files of two states one copied over other directory away empty"), refused
+        assert serves_inside(new).returncode == 0 and pool.down().returncode == 0
         mixed = serves(old, new)
         assert isinstance(mixed, bytes) and tells(mixed, "files of two states one copied over other directory away empty"), mixed
         pool.down()

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from pool import Pool, tells, wait_for
+from pool import Pool, program, tells, wait_for
 
 
 def main():
@@ -28,6 +28,7 @@ def main():
             pool.dcs("down", check=False)
             subprocess.run(["umount", "-l", disk], check=True)
         backup(pool)
+        read_only(pool)
     print("a full disk was emptied by the scheduler's own commands")
 
 
@@ -47,6 +48,19 @@ def backup(pool):
     finally:
         pool.dcs("down", check=False)
         subprocess.run(["umount", "-l", disk], check=True)
+
+
+def read_only(pool):
+    """The start on a disk that became read-only names that, not another scheduler."""
+    place = os.path.join(pool.dir, "scheduler")
+    subprocess.run(["mount", "--bind", place, place], check=True)
+    try:
+        subprocess.run(["mount", "-o", "remount,bind,ro", place], check=True)
+        start = subprocess.run([program("dcs_scheduler"), "--dir", place], capture_output=True, timeout=120, check=False)
+        assert start.returncode != 0 and tells(start.stderr, "lock cannot be taken Read-only file system"), start
+        assert b"another" not in start.stderr, start
+    finally:
+        subprocess.run(["umount", "-l", place], check=True)
 
 
 def submit(pool, *command):

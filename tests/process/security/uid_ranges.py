@@ -33,7 +33,7 @@ class Second:
 
 def held_by(host, pid, first=FIRST, last=LAST):
     text = Second(host, "--anonymous-uids", f"{first}-{last}").start()
-    assert tells(text, f"--anonymous-uids {first}-{last} overlaps {FIRST}-{LAST} of process ( the next uids are "
+    assert tells(text, f"--anonymous-uids {first}-{last} overlaps {FIRST}-{LAST} of process ( the next free uids are "
                           f"{LAST + 1}-{LAST + 1 + last - first} a range of its own --slots-dir"), text
     assert pid is None or f"process {pid} (" in text, (pid, text)
 

@@ -34,7 +34,14 @@ TEST_CASE("uids belong to the servers of one directory as long as one of them li
         const Status s = claim(claims, b.path(), path, from, to);
         CHECK(s.code == Code::refused);
         CHECK(s.text.find("1000-1999 of process " + std::to_string(first) + " (") == 0);
-        CHECK(s.text.find("the next uids are 2000-" + std::to_string(2000 + to - from)) != std::string::npos);
+        CHECK(s.text.find("the next free uids are 2000-" + std::to_string(2000 + to - from)) != std::string::npos);
+    }
+    {
+        const scratch::Directory c;
+        UidClaims behind, refused;
+        CHECK(claim(behind, c.path(), path, 2000, 2499));
+        CHECK(claim(refused, b.path(), path, 1000, 1999).text.find("free uids are 2500-3499") != std::string::npos);
+        CHECK(claim(refused, b.path(), path, 1, ~1u - 1).text.find("uids are") == std::string::npos);
     }
     UidClaims beside, above, same;
     CHECK(claim(beside, b.path(), path, 1, 999));
