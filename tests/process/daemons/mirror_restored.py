@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Mode sync. The scheduler's directory is restored from a copy that is older than what was acknowledged since. Nothing is
 acknowledged any more, `dcs backup detach` is refused, also after a restart, and the promoted copy has all sessions."""
+import glob
 import os
 import shutil
 
@@ -49,9 +50,36 @@ def restored(test):
     test.current()
 
 
+def file_from_copy(test):
+    """A damaged file of a session is taken from the copy, as BACKUP.md says."""
+    pool, mirror = test.pool, os.path.join(test.pool.dir, "backup/mirror")
+    number = pool.dcs("run", "--detach", "--", "/bin/echo", "intact").stdout.decode().strip().split(":")[0]
+    pool.dcs("session", "wait", number)
+    test.current()
+    pool.down()
+    (status,) = glob.glob(os.path.join(test.state, f"sessions/*/{number}/status"))
+    with open(status, "r+b") as file:
+        file.seek(os.path.getsize(status) // 2)
+        byte = file.read(1)[0]
+        file.seek(-1, os.SEEK_CUR)
+        file.write(bytes([byte ^ 0x10]))
+    pool.up()
+    doctor = pool.dcs("doctor", check=False).stdout
+    assert f"{number}/status: a checksum".encode() in doctor and b"restore the file" in doctor, doctor
+    test.current()
+    pool.down()
+    with open(os.path.join(mirror, "current")) as current:
+        copy = os.path.join(mirror, current.read().strip())
+    shutil.copy(os.path.join(copy, os.path.relpath(status, test.state)), status)
+    pool.up()
+    assert pool.dcs("grain", "cat", f"{number}:1").stdout == b"intact\n"
+    test.current()
+
+
 def main():
     with MirroredPool(1, 1, 1.0) as pool, Hurry(pool):
         restored(Test(pool))
+        file_from_copy(Test(pool))
     print("1 passed, 0 failed")
 
 
