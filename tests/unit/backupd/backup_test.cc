@@ -13,6 +13,13 @@ std::vector<std::pair<std::string, std::uint64_t>> handed_over(const Bench &b) {
     return list;
 }
 
+void hold_two_reports(Bench &b) {
+    b.server(ConnId{1}, "h1");
+    b.post(ConnId{1}, report_of(1, 1));
+    b.post(ConnId{1}, report_of(1, 2));
+    b.run();
+}
+
 }  // namespace
 
 TEST_CASE("a report is acknowledged after its commit, in the order of its host, under the next number") {
@@ -181,10 +188,7 @@ TEST_CASE("no more than a window is on its way") {
 
 TEST_CASE("a damaged record is handed over as nothing, under its number") {
     Bench b;
-    b.server(ConnId{1}, "h1");
-    b.post(ConnId{1}, report_of(1, 1));
-    b.post(ConnId{1}, report_of(1, 2));
-    b.run();
+    hold_two_reports(b);
     const std::string log = *b.disk.read("hosts/h1/log", 0, 10'000);
     b.disk.flip("hosts/h1/log", log.find("at 1"), 1);
     b.scheduler_comes();
@@ -197,10 +201,7 @@ TEST_CASE("a damaged record is handed over as nothing, under its number") {
 
 TEST_CASE("a report that cannot be read for lack of descriptors is handed over later") {
     Bench b;
-    b.server(ConnId{1}, "h1");
-    b.post(ConnId{1}, report_of(1, 1));
-    b.post(ConnId{1}, report_of(1, 2));
-    b.run();
+    hold_two_reports(b);
     b.disk.fail_at(1, test::Fault::limit, true);
     b.scheduler_comes();
     CHECK(b.all<wire::HandOver>(Bench::scheduler_conn).empty());
