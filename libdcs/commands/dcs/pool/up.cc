@@ -28,7 +28,7 @@ namespace dcs::commands {
 namespace {
 
 constexpr int shrunk_stop_s = 5, shrunk_launcher_stop_s = 10, changed_stop_s = 20;
-constexpr int absurd_slots_per_core = 16;
+constexpr int many_slots_per_core = 16;
 constexpr int call_in_patience_s = 10;  // servers call in within a moment; only a note if they do not
 
 struct Wanted {
@@ -228,9 +228,9 @@ bool runs_with_another_courtesy(const Daemon &server, const PoolNumbers &numbers
 }
 
 // Before they are started, which takes its time.
-void say_if_absurd(const Wanted &wanted) {
+void say_if_many(const Wanted &wanted) {
     const int cores = cores_of_this_host(), slots = wanted.numbers.servers * wanted.numbers.slots;
-    if (wanted.changed && slots / cores >= absurd_slots_per_core)
+    if (wanted.changed && slots / cores >= many_slots_per_core)
         std::fprintf(
             stderr,
             "dcs: note: %s of %s run up to %d grains at a time on %s; `dcs up --local N --slots K` changes that\n",
@@ -252,7 +252,7 @@ Status bring_up(const Call &call, const Pool &pool, PoolNumbers &numbers, Outcom
     for (int i = 1; i <= numbers.servers; ++i)
         if (const Daemon server = pool.server("local" + std::to_string(i)); runs_with_another_courtesy(server, numbers))
             outcome.unchanged.push_back(server.name);
-    say_if_absurd(*wanted);
+    say_if_many(*wanted);
     if (Status started = start_missing(pool, numbers, outcome.started); !started) return started;
     return call.arguments.has("page") ? start_page(pool, outcome.started) : Status::ok();
 }
