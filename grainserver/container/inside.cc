@@ -39,7 +39,7 @@ int confine(std::uint32_t rungs) {
         if (error != 0) return error;
     }
     if ((rungs & (rung_filter | rung_no_network)) == 0) return 0;
-    const auto filter = files::syscall_filter({(rungs & rung_scope) != 0, (rungs & rung_no_network) == 0});
+    const auto filter = files::syscall_filter(files::filter_wish(rungs));
     return filter.empty() ? ENOSYS : files::put_filter_on(filter);
 }
 

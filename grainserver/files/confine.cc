@@ -135,19 +135,15 @@ bool confinement_works(Rungs rungs, const Fd &room) {
                return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ? errno : put_confinement_on(*confinement);
            });
 }
-
-std::vector<sock_filter> filter_of(Rungs rungs, bool clone3) {
-    return syscall_filter({(rungs & rung_scope) != 0, (rungs & rung_no_network) == 0, clone3});
-}
 }  // namespace
 
-std::vector<sock_filter> inherited_filter(Rungs rungs) { return filter_of(rungs, true); }
+std::vector<sock_filter> inherited_filter(Rungs rungs) { return syscall_filter(filter_wish(rungs, true)); }
 
 Result<Confinement> make_confinement(const ConfinementWish &wish) {
     Confinement confinement{.rungs = wish.rungs};
     if (wish.rungs & ~all_rungs) return fail(Code::invalid, "the launch asks for an unknown kind of confinement");
     if (wish.rungs & (rung_filter | rung_no_network)) {
-        confinement.filter = filter_of(wish.rungs, false);
+        confinement.filter = syscall_filter(filter_wish(wish.rungs));
         if (confinement.filter.empty())
             return fail(Code::invalid, "this kind of machine has no filter of system calls");
     }

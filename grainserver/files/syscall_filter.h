@@ -5,6 +5,8 @@
 
 #include <linux/filter.h>
 
+#include "base/confinement.h"
+
 namespace dcs::files {
 
 struct FilterWish {
@@ -12,6 +14,9 @@ struct FilterWish {
     bool network = true;     // false: only Unix sockets
     bool clone3 = false;     // for a process that starts grains, which inherit the filter and deny_clone3()
 };
+inline FilterWish filter_wish(Rungs rungs, bool clone3 = false) {
+    return {(rungs & rung_scope) != 0, (rungs & rung_no_network) == 0, clone3};
+}
 // Also for 32-bit calls of an x86_64 process. Empty: this machine type is not supported.
 std::vector<sock_filter> syscall_filter(const FilterWish &wish);
 // Whether the kernel supports it.
