@@ -1,7 +1,9 @@
 // A host that was silent comes back with grains that were taken from it.
 #include <algorithm>
 
+#include "base/planted.h"
 #include "scheduler/core/decisions.h"
+#include "scheduler/core/placement.h"
 
 namespace dcs::core {
 namespace {
@@ -45,6 +47,11 @@ bool reinstate(Draft &d, const GrainKey &key) {
 bool take_back(Draft &d, const GrainKey &key, const wire::HeldGrain &held, HostId id) {
     const Grain &now = *d.state.grain(key);
     if (now.course->old_lease != OldLease{id, held.incarnation}) return false;
+    // Meanwhile it broke a limit of another host, and this one permits no more.
+    if (is_nogo(now, id) && !planted("core.returns_to_nogo")) {
+        d.grain(key).course.edit().old_lease = OldLease{};
+        return false;
+    }
     const std::string name = d.state.host(id)->config->name;
     if (now.status() == GrainStatus::ready) {
         // The host of the newer lease is missing too: it may still come back with it.

@@ -111,3 +111,39 @@ TEST_CASE("a grain that exceeded a host's limit: which limit of which host, and 
     g.course.edit().nogo = std::vector<HostId>{HostId{0}, HostId{1}};
     CHECK(why_nogo(g, HostId{1}) == Why::host_limit);
 }
+
+TEST_CASE("a silent host that comes back does not go on with a grain which broke a limit that is no lower there") {
+    Pool pool;
+    pool.add_host("h1");
+    pool.table();
+    pool.first_call("h1");
+    pool.limits("h1", {64});
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1);
+    pool.gexec(find, 1, 0);
+    pool.launched("h1", "ann/1:0");
+    pool.hang_up("h1");
+    pool.add_host("h2");
+    pool.table();
+    pool.first_call("h2");
+    while (pool.at("ann/1:0").lessee != pool.id("h2")) {
+        pool.wait(seconds(10));
+        pool.limits("h2", {64});
+    }
+    pool.launched("h2", "ann/1:0");
+    pool.add_host("h3");
+    pool.table();
+    pool.first_call("h3");
+    pool.limits("h3", {128});
+    pool.gexec(find, 1, 99);  // it waits for h3
+    wire::GrainReport r = pool.end_report("ann/1:0", 0, 9);
+    r.limit = r.limit_of_host = true;
+    r.reason = "the grain used more than its 64 MB memory";
+    pool.send("h2", r);
+    CHECK(pool.status("ann/1:0") == "ready");
+    pool.first_call("h1", {{"ann/1:0", 1, 5000}});
+    CHECK(pool.status("ann/1:0") == "ready");
+    CHECK(pool.at("ann/1:0").course->old_lease == OldLease{});
+    pool.end("h3", "ann/1:99", 0);
+    CHECK(pool.at("ann/1:0").lessee == pool.id("h3"));
+}

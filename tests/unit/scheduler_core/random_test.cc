@@ -219,6 +219,10 @@ private:
         r.ended = dice.once_in(2);
         if (r.ended && dice.once_in(2)) r.exit_code = 1;
         r.innocent = r.ended && dice.once_in(4);
+        if (r.ended && !r.innocent && dice.once_in(4)) {
+            r.signal = dice.once_in(2) ? 9 : 24;
+            r.limit = r.limit_of_host = true;
+        }
         r.usage.user_us = dice.below(1000);
         const std::string digest = some_digest(r.usage.user_us);
         if (r.usage.user_us % 2 == 0) r.files = {{wire::FileRole::output, "made", digest, 9, ""}};
@@ -238,7 +242,10 @@ private:
     }
     Input call_in() {
         const HostId id = some_host();
-        return ServerCallIn{conn_of(id), id, wire::CallIn{0, dice.below(60000), dice.once_in(2)}};
+        wire::CallIn c{0, dice.below(60000), dice.once_in(2)};
+        c.limits.memory_mb = dice.below(3) * 64;
+        c.limits.cpu_s = dice.below(3) * 100;
+        return ServerCallIn{conn_of(id), id, c};
     }
     Input first_call() {
         const HostId id = some_host();
