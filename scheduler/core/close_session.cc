@@ -45,27 +45,32 @@ void terminate(Draft &d, const SessionKey &key, std::int32_t acknowledged) {
     d.event("session " + to_text(key) + " closed");
 }
 
-// So that programs that choose a number take a later one: in its user's notes this one means what is removed now.
-void keep_number(Draft &d, const SessionKey &key) {
-    if (key.number > last_number_of(d.state, key.user)) d.change(SetLastNumber{key.user, key.number});
+// So that programs that choose a number take a later one: in its user's notes this one means what is removed now. And for
+// lease_floor().
+void keep_last(Draft &d, const SessionKey &key, Incarnation lease) {
+    const std::int32_t number = last_number_of(d.state, key.user);
+    const auto leases = d.state.last_leases.find(key.user);
+    const Incarnation last = leases == d.state.last_leases.end() ? 0 : leases->second;
+    if (key.number > number || lease > last)
+        d.change(SetLastNumber{key.user, std::max(number, key.number), std::max(last, lease)});
 }
 
 void erase_closed(Draft &d, const SessionKey &key, const Session &session, const char *why) {
-    raise_fences(d, session);
-    keep_number(d, key);
+    raise_fences(d, key, session);
     d.change(EraseSession{key});
     d.event("session " + to_text(key) + " removed" + why);
 }
 
 }  // namespace
 
-void raise_fences(Draft &d, const Session &session) {
+void raise_fences(Draft &d, const SessionKey &key, const Session &session) {
     Incarnation last = 0;
     for (const auto &[number, g] : session.grains) last = std::max(last, g.incarnation);
     for (std::size_t i = 0; i < d.state.hosts.size(); ++i) {
         const Host &host = d.state.hosts[i];
         if (host.conn != no_connection && host.fence < last) d.host(static_cast<HostId>(i)).fence = last;
     }
+    keep_last(d, key, last);
 }
 
 void close_session(Draft &d, const Caller &caller, const wire::CloseSession &call) {
@@ -87,7 +92,7 @@ void clean_session(Draft &d, const Caller &caller, const wire::CleanSession &cal
     const bool secure = !call.user.empty();
     const SessionKey key{secure ? call.user : caller.user, call.number};
     if (d.state.set_aside.count(key) != 0) {
-        keep_number(d, key);
+        keep_last(d, key, 0);
         d.change(EraseDamaged{key});
         d.reply(caller, wire::Done{});
         return d.event("damaged session " + to_text(key) + " removed");

@@ -101,7 +101,7 @@ void forget_after(Draft &d, const Caller &caller, const GrainKey &key, std::int3
             caller,
             fail(Code::refused, "session " + to_text(key.session) + " has changed: " + std::to_string(gone.size()) +
                                     " submissions would be forgotten, expected " + std::to_string(forgets)));
-    if (!gone.empty()) raise_fences(d, session);  // for leases of those that are not there any more
+    if (!gone.empty()) raise_fences(d, key.session, session);  // for leases of those that are not there any more
     set_back(d, key.session, stand, opens ? SessionStatus::active : session.info.status, caller.user);
     std::set<HostId> freed;
     for (auto it = again.rbegin(); it != again.rend(); ++it) begin_again(d, {key.session, *it});

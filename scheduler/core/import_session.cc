@@ -67,7 +67,7 @@ void import_session(Draft &d, const Caller &caller, const ImportSession &call) {
         return d.refuse(caller, s);
     const SessionInfo info = info_of(d.state, caller, key, content);
     if (old) {
-        raise_fences(d, *old);
+        raise_fences(d, key, *old);
         d.change(EraseSession{key});
     } else if (d.state.set_aside.count(key) != 0) {
         d.change(EraseDamaged{key});

@@ -279,9 +279,11 @@ void launch(Draft &d, const GrainKey &key, HostId id, bool tentative) {
     g.ahead = ahead;
     g.lessee = id;
     const Host &host = *d.state.host(id);
-    if (host.fence > g.incarnation) {
-        course.skipped += host.fence - g.incarnation;
-        g.incarnation = host.fence;
+    const Incarnation used =
+        planted("core.old_leases_again") ? host.fence : std::max(host.fence, lease_floor(d.state, key.session));
+    if (used > g.incarnation) {
+        course.skipped += used - g.incarnation;
+        g.incarnation = used;
     }
     g.incarnation += 1;
     g.lease = g.incarnation;

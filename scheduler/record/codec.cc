@@ -1,6 +1,9 @@
 #include "scheduler/record/codec.h"
 
+#include <algorithm>
+
 #include "base/bytes.h"
+#include "base/planted.h"
 #include "scheduler/record/archive.h"
 #include "scheduler/record/codec_0_1.h"
 
@@ -100,12 +103,21 @@ Result<GrainEntry> next_grain(std::string_view &log) {
     return GrainEntry{beginning->number, all.substr(0, all.size() - log.size())};
 }
 
+// Earlier programs let a silent host go on with a grain that might not be tried there any more.
+static void let_run_where_it_runs(core::DurableGrain &grain) {
+    if (!std::holds_alternative<core::Running>(grain.phase) || planted("record.runs_on_nogo")) return;
+    const std::vector<core::HostId> &nogo = grain.course->nogo;
+    if (std::find(nogo.begin(), nogo.end(), grain.lessee) != nogo.end())
+        std::erase(grain.course.edit().nogo.edit(), grain.lessee);
+}
+
 Status take_verified(std::string_view &log, const HostIds &ids, core::DurableGrain &grain) {
     ByteReader r(take_framed(log).body);
     const std::uint8_t version = r.u8();
     r.var();  // its number
     if (version == record_version) Reader(r, ids).fields(grain);
     else get_0_1(r, grain, ids);
+    let_run_where_it_runs(grain);
     return r.at_end() ? Status::ok() : does_not_decode();
 }
 

@@ -184,6 +184,7 @@ template <> struct Fields<AuthTable> {
     static void list(auto &a) {
         a.field(1, "tokens", &AuthTable::tokens, "SHA-256 of a token: token");
         a.field(2, "last_numbers", &AuthTable::last_numbers, "user: highest number of a removed session", "0.2");
+        a.field(3, "last_leases", &AuthTable::last_leases, "user: highest incarnation of a removed grain", "0.2");
     }
 };
 

@@ -266,8 +266,10 @@ Plan TurnChanges::plan(const core::State &after, bool with_hosts, std::int64_t w
         if (after.session(key) || !changes.erased) plan_session(after, key, changes, wall_ms, plan);
     }
     if (auth_)
-        plan.updates.push_back(
-            {auth_directory, auth_tree, {node(auth_file, encode_auth({after.auth, after.last_numbers}))}, false});
+        plan.updates.push_back({auth_directory,
+                                auth_tree,
+                                {node(auth_file, encode_auth({after.auth, after.last_numbers, after.last_leases}))},
+                                false});
     if (trust_)
         plan.updates.push_back({trust_directory, trust_tree, {node(trust_file, encode_trust(after.trust))}, false});
     if (handed_over_)

@@ -145,7 +145,7 @@ private:
                                   [this](AuthTable table) {
                                       for (const auto &[hash, entry] : table.tokens) apply(core::SetAuth{hash, entry});
                                       for (const auto &[user, number] : table.last_numbers)
-                                          apply(core::SetLastNumber{user, number});
+                                          apply(core::SetLastNumber{user, number, table.last_leases[user]});
                                   });
             !s)
             return s;

@@ -15,6 +15,7 @@ using HandedOver = std::map<std::string, core::HandedOver>;
 struct AuthTable {
     std::map<TokenHash, core::AuthEntry> tokens;
     std::map<std::string, std::int32_t> last_numbers;
+    std::map<std::string, Incarnation> last_leases;
     bool operator==(const AuthTable &) const = default;
 };
 struct HostsTable {

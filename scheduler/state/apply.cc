@@ -261,9 +261,12 @@ struct Applier {
         state.handed_over[c.host] = c.up_to;
     }
     void operator()(const SetLastNumber &c) {
-        std::map<std::string, std::int32_t> next = state.last_numbers;
-        next[c.user] = c.number;
-        replace(&State::last_numbers, next);
+        auto numbers = state.last_numbers;
+        auto leases = state.last_leases;
+        numbers[c.user] = c.number;
+        leases[c.user] = c.lease;
+        replace(&State::last_numbers, numbers);
+        replace(&State::last_leases, leases);
     }
     void operator()(const SetWaitingCall &c) {
         steps.push_back([host = c.host, before = put_waiting_call(state, c.host, c.call)](State &s) {

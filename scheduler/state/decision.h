@@ -31,7 +31,7 @@ struct SetSources { Sources sources; };           // volatile
 struct SetClasses { HostClasses classes; };       // volatile
 struct SetBackupHost { BackupHost host; };        // volatile
 struct SetWaiters { SessionKey key; std::vector<Waiter> waiters; };  // volatile
-struct SetLastNumber { std::string user; std::int32_t number = 0; };
+struct SetLastNumber { std::string user; std::int32_t number = 0; Incarnation lease = 0; };
 struct SetHandedOver { std::string host; HandedOver up_to; };
 struct SetBackup { BackupLink link; };            // volatile
 struct SetWaitingCall { std::string host; WaitingCall call; };  // volatile; none: it no longer waits

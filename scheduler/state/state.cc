@@ -162,6 +162,11 @@ std::int32_t last_number_of(const State &state, const std::string &user) {
     return found == state.last_numbers.end() ? -1 : found->second;
 }
 
+Incarnation lease_floor(const State &state, const SessionKey &key) {
+    const auto found = state.last_leases.find(key.user);
+    return found == state.last_leases.end() || key.number > last_number_of(state, key.user) ? 0 : found->second;
+}
+
 Status missing_grain(const State &state, const GrainKey &key) {
     static const std::map<GrainNumber, std::string> none;
     const Session *session = state.session(key.session);

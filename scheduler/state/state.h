@@ -326,6 +326,7 @@ struct State {
     BackupHost backup_host;                            // volatile
     std::map<std::string, HandedOver> handed_over;     // by host
     std::map<std::string, std::int32_t> last_numbers;  // by user: the highest of removed sessions
+    std::map<std::string, Incarnation> last_leases;    // by user: the highest of removed grains
     BackupLink backup;                                 // volatile
     std::map<std::string, WaitingCall> waiting_calls;  // volatile, by host: until the backup has handed over
     // derived
@@ -370,6 +371,9 @@ bool circles(const Grain &g);
 
 // The highest number of this user's removed sessions; -1: there is none.
 std::int32_t last_number_of(const State &state, const std::string &user);
+// Leases of grains of this session have higher numbers: up to this one they may have been of grains that were removed,
+// on which a host or the backup may still report, whenever that is.
+Incarnation lease_floor(const State &state, const SessionKey &key);
 
 // What is said of what is not there: session_unknown; or io_error when it exists but is set aside as damaged.
 Status missing_session(const State &state, const SessionKey &key);

@@ -309,8 +309,11 @@ void Contents::checked(const library::JobDone &done, core::Stored &stored) {
     std::vector<Parked> parked = std::move(checking_[digest]);
     checking_.erase(digest);
     const bool there = library_->find(digest) != nullptr;  // it may have been swept in the meantime
+    const bool comes_again = sealing_.contains(digest) && !planted("turn.removes_what_comes");
     if (there && done.status) {
         library_->set(digest, done.job.size, outside_.now());
+    } else if (there && comes_again) {
+        library_->doubt(digest);  // its file may be the new one already
     } else if (there && (done.status.code == Code::invalid || done.status.code == Code::not_found)) {
         library_->set_aside(digest);
         stored.gone(digest);
@@ -318,7 +321,7 @@ void Contents::checked(const library::JobDone &done, core::Stored &stored) {
         outside_.log(Level::error, name_of(digest) + " is damaged and was set aside: " + done.status.text +
                                        "; submit a grain with it again to upload it again");
     }
-    const bool refused = !done.status && library_->find(digest);
+    const bool refused = !done.status && library_->find(digest) && !comes_again;
     for (Parked &p : parked) {
         if (refused) refuse_want(p.peer, digest, done.status);
         else waiting_[p.peer.owner].push_back(std::move(p));

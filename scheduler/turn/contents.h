@@ -105,6 +105,7 @@ private:
     void seal_next(const std::string &digest, const std::string &last_owner);
     void brought_by(const Peer &server, const std::string &digest, core::State &state);
     void checked(const library::JobDone &done, core::Stored &stored);
+    bool in_work(const std::string &digest) const;
     void forget(std::map<Key, Upload>::iterator upload);
     void answer_put(const Peer &peer, const std::string &digest, std::uint64_t next);
     void send_now(const Peer &peer, const std::string &digest, std::uint64_t offset, std::uint64_t max);

@@ -22,6 +22,11 @@ bool something_is_set_aside(const core::State &state) {
 
 }  // namespace
 
+// The library's thread looks at its file, or has perhaps put one that came again in its place already.
+bool Contents::in_work(const std::string &digest) const {
+    return checking_.contains(digest) || (sealing_.contains(digest) && !planted("turn.removes_what_comes"));
+}
+
 // A host uploads the declared outputs of grains that are leased to it. A content belongs to the grain's user from the
 // report that names it. Beyond the limit the oldest unowned one is removed, and uploaded again if it is needed.
 void Contents::brought_by(const Peer &server, const std::string &digest, core::State &state) {
@@ -38,7 +43,7 @@ void Contents::brought_by(const Peer &server, const std::string &digest, core::S
     while (unowned.size() > most) {
         const std::string oldest = std::move(unowned.front());
         unowned.pop_front();
-        if (checking_.count(oldest) != 0) continue;
+        if (in_work(oldest)) continue;
         library_->remove(oldest);
         state.stored.gone(oldest);
     }
@@ -78,7 +83,7 @@ void Contents::sweep(const core::State &state, core::Stored &stored) {
         if (++looked > looked_at_once || gone.size() >= removed_at_once) break;
         swept_up_to_ = it->first;
         const bool old = now - it->second.used > seconds(limits::content_unnamed_s);
-        if (old && state.contents.count(it->first) == 0 && checking_.count(it->first) == 0) gone.push_back(it->first);
+        if (old && state.contents.count(it->first) == 0 && !in_work(it->first)) gone.push_back(it->first);
     }
     if (it == library_->all().end()) swept_up_to_.clear();
     else sweep_not_before_ = now + sweep_pause;

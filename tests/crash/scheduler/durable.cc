@@ -57,7 +57,8 @@ core::State canonical(const core::State &state) {
         }
     }
     for (const auto &[hash, entry] : state.auth) core::apply(out, core::SetAuth{hash, entry}, undo);
-    for (const auto &[user, number] : state.last_numbers) core::apply(out, core::SetLastNumber{user, number}, undo);
+    for (const auto &[user, number] : state.last_numbers)
+        core::apply(out, core::SetLastNumber{user, number, state.last_leases.at(user)}, undo);
     core::apply(out, core::SetTrust{state.trust}, undo);
     for (const auto &[host, up_to] : state.handed_over) core::apply(out, core::SetHandedOver{host, up_to}, undo);
     return out;

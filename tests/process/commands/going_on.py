@@ -109,6 +109,24 @@ def killed_submission(pool, folder):
     assert pool.json("session", "show", "last")["session"]["state"] == "terminated"
 
 
+def program_that_went(pool, folder):
+    """A map of programs is killed when one has given its result, whose file is gone then: the result counts."""
+    for name, text in (("gives", "echo one"), ("waits", "until test -e came; do sleep 0.1; done; echo two")):
+        with open(os.path.join(folder, name), "w") as out:
+            out.write("#!/bin/sh\n" + text + "\n")
+        os.chmod(os.path.join(folder, name), 0o755)
+    command = ["map", "--", "{}", ":::", "./gives", "./waits"]
+    run = subprocess.Popen([f"{pool.bin}/dcs", *command], env=pool.env, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_for("the second grain", lambda: [g["state"] for g in pool.json("grain", "ls", "last")["grains"]] == ["finished", "running"])
+    run.kill()
+    run.wait()
+    os.remove(os.path.join(folder, "gives"))
+    with open(os.path.join(folder, "came"), "w"):
+        pass
+    done = pool.dcs(*command, cwd=folder)
+    assert done.stdout == b"one\ntwo\n", done
+
+
 def mended_file(pool, folder):
     """A file that goes with the grains was the cause of a failure, and is another one now: all run with it, in a new session."""
     command = ["map", "--file", "rule=rule", "--", "sh", "-c", "grep $1 rule", "sh", ":::", "a", "b"]
@@ -236,6 +254,7 @@ def main():
         environment_and_limits(pool, folder)
         killed_and_changed(pool, folder)
         killed_submission(pool, folder)
+        program_that_went(pool, folder)
         mended_file(pool, folder)
         other_inputs(pool, folder)
         detached_again(pool, folder)

@@ -344,6 +344,27 @@ def interrupted(desk):
     desk.forget()
 
 
+def results_before_their_turn(desk):
+    """The command is killed while one grain runs and others have ended, of which one comes after another."""
+    go = os.path.join(desk.folder, "go-on-slowly")
+    desk.write("early.toml", f'[[grain]]\nname = "a"\ncommand = ["sh", "-c", "until test -e {go}; do sleep 0.1; done"]\n' +
+               grain("c") + grain("d", ["c"]))
+    run = subprocess.Popen([desk.pool.bin + "/dcs", "submit", "--wait", "early.toml"], env=desk.pool.env, cwd=desk.folder,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_for("two of three", lambda: [row["state"] for row in desk.pool.json("grain", "ls", "last", check=False).get("grains", [])] ==
+             ["running", "finished", "finished"])
+    run.kill()
+    run.wait()
+    again = subprocess.Popen([desk.pool.bin + "/dcs", "submit", "--wait", "early.toml"], env=desk.pool.env, cwd=desk.folder,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    wait_for("what it repeats", lambda: desk.pool.json("session", "show", "last")["session"]["sent"] == 2)
+    desk.write("go-on-slowly", "")
+    said = again.communicate(timeout=300)[0].decode()
+    assert again.returncode == 0 and about(said, "3 grains 0 failed"), said
+    assert desk.ran() == ["c", "d"], desk.ran()
+    desk.forget()
+
+
 def reads(link):
     try:
         return os.readlink(link)
@@ -376,6 +397,7 @@ def main():
         in_the_background(desk)
         without_its_process(desk)
         interrupted(desk)
+        results_before_their_turn(desk)
         wrong_files(desk)
 
 

@@ -119,7 +119,7 @@ struct ChangeText {
         return Line("handed over " + c.host).number("store", c.up_to.store).number("up to", c.up_to.number);
     }
     std::string operator()(const SetLastNumber &c) const {
-        return "last number of " + c.user + " " + std::to_string(c.number);
+        return "last number of " + c.user + " " + std::to_string(c.number) + ", lease " + std::to_string(c.lease);
     }
     std::string operator()(const SetBackup &c) const {
         return Line("backup")

@@ -136,6 +136,32 @@ TEST_CASE("what the backup has of a forgiven lease is recorded, also where it br
         if (const auto *set = std::get_if<SetGrain>(&change)) CHECK_FALSE(set->volatile_only);
 }
 
+TEST_CASE("what the backup has of a removed grain counts for no later one of its number, however late it comes") {
+    Pool pool(1);
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1);
+    pool.gexec(find, 1, 0);
+    pool.launched("h1", "ann/1:0");
+    wire::GrainReport old = pool.end_report("ann/1:0");
+    old.out = "of the first";
+    pool.hang_up("h1");
+    pool.close(find, 1);
+    pool.call(find, wire::CleanSession{"", 1});
+    auto call = std::make_shared<wire::FirstCall>();  // it holds nothing: the backup has the end
+    call->host = "h1";
+    pool.feed(ServerFirstCall{ConnId{990}, call, {}, {5, 1}, false, wire::newest_form});
+    pool.wait(backup_patience + seconds(1));
+    pool.call_in("h1");
+    const Program again = pool.begin("ann", "find");
+    pool.open(again, 1);
+    pool.call(again, Pool::grain(1, 0, 0, "another program"));
+    REQUIRE(pool.status("ann/1:0") == "running");
+    CHECK(pool.at("ann/1:0").course->skipped == 1);
+    pool.feed(BackupCame{ConnId{77}, 5, {}});
+    pool.feed(ReportHandedOver{ConnId{77}, "h1", 1, std::make_shared<const wire::GrainReport>(old)});
+    CHECK(pool.status("ann/1:0") == "running");
+}
+
 TEST_CASE("a checkpoint replaces, increments append, at their recorded lengths") {
     ReportStage s;
     wire::GrainReport r = s.part(1, 1);

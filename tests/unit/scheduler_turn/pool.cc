@@ -216,7 +216,7 @@ std::string Pool::durable_text(const core::State &state) {
                 text += std::to_string(position) + ":" + std::to_string(number) + " ";
         for (const GrainNumber number : session.results.grains()) text += std::to_string(number) + " ";
     }
-    return text + "\nauth " + record::encode_auth({state.auth, state.last_numbers}) + "\ntrust " +
+    return text + "\nauth " + record::encode_auth({state.auth, state.last_numbers, state.last_leases}) + "\ntrust " +
            record::encode_trust(state.trust);
 }
 

@@ -212,6 +212,16 @@ TEST_CASE("a value outside of its field's range does not decode") {
     CHECK_FALSE(record::decode_grain(record::framed(body), one_host));
 }
 
+TEST_CASE("a record of a grain that runs where it may not be tried is read as one that may be tried there") {
+    core::DurableGrain running = full_grain();
+    running.phase = core::Running{};
+    running.course.edit().nogo = std::vector<core::HostId>{running.lessee};
+    const auto back = record::decode_grain(record::encode_grain(some_state(), 5, running), one_host);
+    REQUIRE(back);
+    CHECK(back->grain.lessee == running.lessee);
+    CHECK(back->grain.course->nogo->empty());
+}
+
 TEST_CASE("a record has what a grain has where it stands, and only that is read") {
     const core::State state = some_state();
     const core::Phase phases[] = {core::Ready{-7}, core::Running{}, core::Finished{3, -1, 9}, core::Killed{4}};

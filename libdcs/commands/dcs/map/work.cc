@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "client/pool.h"
+#include "commands/dcs/query/grains.h"
 #include "commands/dcs/query/scheduler.h"
 #include "base/clock.h"
 #include "base/known_words.h"
@@ -94,6 +95,10 @@ void MapWork::add(Batch &batch, std::int32_t number, const std::vector<char *> &
     const std::string &input = plan_.inputs[static_cast<std::size_t>(number - 1)];
     std::vector<std::string> words = plan_.words(number);
     const Result<std::string> &program = program_path(words[0]);
+    if (!program && grain_now("", session_, number)) {  // it was there when an earlier run submitted it
+        this_pool().submitted(session_, {number}, {.repeated = 1});
+        return;
+    }
     if (!program) {
         std::lock_guard guard(mutex_);
         missing_.push_back({number, program.status()});

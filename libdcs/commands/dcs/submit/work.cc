@@ -33,18 +33,23 @@ JobFlow::JobFlow(const JobFile &file)
     for (std::size_t i = 0; i < parts_.size(); ++i) parts_[i].left = file.grains[i].count();
 }
 
-// One without items has nothing to wait for: it is done when it would start.
+// One without items has nothing to wait for: it is done when it would start. One whose results an earlier run's grains
+// gave before this run came to it is started all the same: a run must submit what it takes results of.
 std::vector<std::size_t> JobFlow::take_startable() {
     std::vector<std::size_t> found;
     for (bool more = true; std::exchange(more, false);)
         for (std::size_t i = 0; i < parts_.size(); ++i) {
             const auto &after = file_.grains[i].after;
             const auto done = [&](std::size_t j) { return parts_[j].standing == Standing::done; };
-            if (parts_[i].standing != Standing::waits || !std::all_of(after.begin(), after.end(), done)) continue;
-            const bool empty = parts_[i].left == 0;
-            parts_[i].standing = empty ? Standing::done : Standing::started;
-            more = more || empty;
-            if (!empty) found.push_back(i);
+            Part &part = parts_[i];
+            const bool ended = part.standing == Standing::done || part.standing == Standing::failed;
+            if (part.taken || (part.standing != Standing::waits && !ended) ||
+                !std::all_of(after.begin(), after.end(), done))
+                continue;
+            part.taken = true;
+            if (file_.grains[i].count() > 0) found.push_back(i);
+            if (part.left > 0) part.standing = Standing::started;
+            else if (!ended) part.standing = Standing::done, more = true;
         }
     return found;
 }

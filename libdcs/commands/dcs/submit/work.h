@@ -39,6 +39,7 @@ private:
         Standing standing = Standing::waits;
         std::int32_t left = 0;
         bool failed = false;
+        bool taken = false;       // by take_startable()
         std::size_t because = 0;  // barred: of this table
     };
     void bar_dependents();
