@@ -116,6 +116,10 @@ int connect_unix_socket(const std::string &path) {
     return -1;
 }
 
+Instant share_of_time(Instant end, Instant now, std::size_t left) {
+    return now + Duration{(end - now).ns / static_cast<std::int64_t>(left)};
+}
+
 int accept_socket(int listener) {
     int fd;
     do {

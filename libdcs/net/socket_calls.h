@@ -43,6 +43,8 @@ Status check_scheduler_option(const std::string &text);
 Result<int> listen_tcp_socket(const TcpAddress &address);
 std::uint16_t port_of(int listener);
 
+// Until when to try one of `left` addresses, all of which have until `end`: its share of the time that is left.
+Instant share_of_time(Instant end, Instant now, std::size_t left);
 // Begins to connect to sockaddr bytes; -1 and errno if it cannot even begin.
 int begin_connect_tcp(const void *address, std::size_t size);
 // What became of it: 0 or an errno.
