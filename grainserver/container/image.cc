@@ -268,6 +268,10 @@ Rootfs take_rootfs(int archive, const std::string &store, const std::string &hex
         unmount_below(making);
         rootfs.of_image = !rootfs.error.empty() && image.is_at_fault();
         record_size(alone.get(), image.size());
+        // Who finds it takes it for whole, also after a power failure.
+        if (const Fd made(::open(making.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+            rootfs.error.empty() && (!made || ::syncfs(made.get()) != 0))
+            rootfs.error = words_for(making, errno);
         if (rootfs.error.empty() && ::rename((making + "/root").c_str(), rootfs.path.c_str()) != 0)
             rootfs.error = words_for(rootfs.path, errno);
         remove_all(making);

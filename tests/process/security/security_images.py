@@ -2,9 +2,11 @@
 """What an image may unpack to. dcs_container is run as the launcher runs it, without a pool: beyond the host's size of unpacked
 images by bytes or by names it ends tar, and says so; older images go by size, and what a killed grain has begun goes too; what fails
 by this host's fault is given back. And what podman reads: no other process of the account reaches it, so that podman starts no programs of others."""
+import fcntl
 import hashlib
 import io
 import os
+import struct
 import subprocess
 import sys
 import tarfile
@@ -15,6 +17,7 @@ from pool import about, program, wait_for
 
 MB = 1 << 20
 NOT_EXECUTABLE, GIVEN_BACK = 126, 74
+FIEMAP, NOT_PLACED = 0xC020660B, 0x6  # unknown place, or delayed allocation
 PODMAN = "/usr/bin/podman"
 # In podman's place: says how it was called and what its configuration is, and waits.
 MADE_PODMAN = """#!/bin/sh
@@ -110,6 +113,26 @@ def opened_or_made(path):
     return False
 
 
+def extents_not_on_disk(path):
+    """How many parts of the file the file system has not placed yet; None: it does not say."""
+    fields = struct.Struct("=QQLLLL"), struct.Struct("=QQQQQLLLL")
+    asked = bytearray(fields[0].pack(0, MB, 0, 0, 16, 0).ljust(fields[0].size + 16 * fields[1].size, b"\0"))
+    with open(path, "rb") as file:
+        try:
+            fcntl.ioctl(file, FIEMAP, asked)
+        except OSError:
+            return None
+    found = fields[0].unpack_from(asked)[3]
+    return sum(bool(fields[1].unpack_from(asked, fields[0].size + i * fields[1].size)[5] & NOT_PLACED) for i in range(found))
+
+
+def whole_on_the_disk(host):
+    """What has the image's name is whole after a power failure, too."""
+    image = rootfs(os.path.join(host.base, "synced.tar.gz"), size=MB // 2)
+    host.run(image, 600)
+    assert extents_not_on_disk(os.path.join(host.store, host.name(image), "file0")) in (0, None)
+
+
 def at_fault(host, image, by):
     """Who is, if the image is not unpacked."""
     host.given_back()
@@ -202,6 +225,7 @@ def main():
         older_ones_go_by_size(host)
         what_was_begun_goes(host)
         whose_fault_it_is(host)
+        whole_on_the_disk(host)
         if os.access(PODMAN, os.X_OK):
             podman_reads_only_its_own(host)
             if os.access("/bin/busybox", os.X_OK):
