@@ -276,13 +276,13 @@ class World:
 class Hole:
     """An address that answers nothing, as that of a host without power: its queue of connections stays full."""
 
-    def __init__(self, host):
+    def __init__(self, host, port=PORT):
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self.sockets = [socket.create_server((host, PORT), family=family, backlog=0)]
+        self.sockets = [socket.create_server((host, port), family=family, backlog=0)]
         for _ in range(4):
             self.sockets.append(socket.socket(family))
             self.sockets[-1].setblocking(False)
-            self.sockets[-1].connect_ex((host, PORT))
+            self.sockets[-1].connect_ex((host, port))
 
     def close(self):
         for each in self.sockets:
