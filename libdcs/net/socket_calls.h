@@ -1,6 +1,7 @@
 #pragma once
 // Unix and TCP sockets. Descriptors that come out of here are non-blocking, close-on-exec and belong to the caller.
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,9 +10,11 @@
 
 namespace dcs::net {
 
-// A listening Unix socket `directory/name`, for directories of any length (sun_path holds 107 bytes), with `mode`. It gets that name only when it is ready, in place of
-// a left-over socket: those who connect meanwhile reach the old or the new one, never no file at all.
-Result<int> listen_unix_socket(const std::string &directory, const std::string &name, unsigned mode);
+// A listening Unix socket `directory/name`, for directories of any length (sun_path holds 107 bytes), with `mode` and,
+// if one is given, `group`. It gets that name only when it is ready, in place of a left-over socket: those who connect
+// meanwhile reach the old or the new one, never no file at all.
+Result<int> listen_unix_socket(const std::string &directory, const std::string &name, unsigned mode,
+                               std::optional<std::uint32_t> group = {});
 
 // Connects a socket of the caller's that does not block: 0 or an errno. While the listener's queue is full it waits
 // for a place there; EAGAIN: for so long.
