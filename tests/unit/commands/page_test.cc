@@ -301,8 +301,7 @@ TEST_CASE("what the scheduler measures of itself, ends of certificates and a bac
           "dcs_host_certificate_end_timestamp_seconds{host=\"a\",role=\"server\"} 1800000000\n",
           "dcs_host_certificate_end_timestamp_seconds{host=\"a\",role=\"client\"} 1750000000\n",
           "dcs_host_certificate_end_timestamp_seconds{host=\"lab\",role=\"client\"} 1700000000\n",
-          "dcs_backup_connected 0\n",
-          "dcs_store_copy_lag_seconds 12\n"}) {
+          "dcs_backup_connected 0\n", "dcs_store_copy_lag_seconds 12\n"}) {
         INFO(line);
         CHECK(m.text.find(line) != std::string::npos);
         CHECK(m.open.find(line) != std::string::npos);

@@ -94,8 +94,7 @@ void print_result(const Call &call, const Pool &pool, const Ended &ended) {
 
 int down(const Call &call) {
     const Pool pool(call.directory);
-    if (Status s = become_owner(pool); !s)
-        return call.fail(failure_of("", s, "name your own by --dir DIR or DCS_DIR"));
+    if (Status s = become_owner(pool); !s) return call.fail(failure_of("", s, "name your own by --dir DIR or DCS_DIR"));
     if (pool.maker() == Pool::Maker::other)
         return call.fail(
             failure_of("", fail(Code::refused, not_by_up(pool)),

@@ -36,7 +36,7 @@ constexpr int ready_fd = 3;  // where the daemon finds its end of the pipe
 constexpr int shown_lines = 12;
 constexpr int usual_start_s = 20;             // of a daemon
 constexpr int end_patience_ms = 5000;         // of a child that is asked to end
-constexpr int look_ms = 200;                 // for a signal that ends this process
+constexpr int look_ms = 200;                  // for a signal that ends this process
 constexpr std::size_t most_said = 16u << 20;  // by a program that is run to its end
 constexpr std::size_t log_read = 16384;       // as much of a log's end as is looked at
 
@@ -89,8 +89,8 @@ int spawn(const std::string &path, const std::vector<std::string> &arguments, co
     return error;
 }
 
-// False: the daemon has ended, or this process is to end. One that lives is waited for without limit: it may read a large
-// state from a slow disk, and would have to begin again.
+// False: the daemon has ended, or this process is to end. One that lives is waited for without limit: it may read a
+// large state from a slow disk, and would have to begin again.
 bool wait_ready(int fd, const std::string &who, const std::string &log) {
     const Instant late = boot_clock() + seconds(usual_start_s);
     std::string got;
