@@ -57,7 +57,7 @@ def the_words_of_a_limit_go_to_no_other_file(slurm):
     """A job that its limit ended before it wrote: squeue says so in its file, which another user may have made a link by then."""
     own = slurm.write("beyond-the-limit", "as it was\n")
     out = os.path.join(slurm.work, "limit-out")
-    job = slurm.run("sbatch", "--parsable", "-o", out, "-t", "0:01", "--wrap", "echo begun; sleep 1000")
+    job = slurm.run("sbatch", "--parsable", "-o", out, "-t", "0:05", "--wrap", "echo begun; sleep 1000")
     slurm.until("the job", lambda: os.path.exists(out) and slurm.read("limit-out"))
     os.unlink(out)
     os.symlink(own, out)
