@@ -78,8 +78,8 @@ constexpr Habit of_options[] = {
     {" -I -i --replace ", "{} in the words of CMD is the input"},
     {" -r --no-run-if-empty ", "without inputs nothing runs, and the exit code is 0"},
     {" -u --ungroup --lb --line-buffer --linebuffer ",
-     "`dcs run --live` shows an output while it is written; those of `dcs map` are always whole and in the order of the "
-     "inputs, and `dcs grain tail -f SES:G` follows one"},
+     "`dcs run --live` shows an output while it is written; those of `dcs map` are always whole and in the order of "
+     "the inputs, and `dcs grain tail -f SES:G` follows one"},
     {" --link --xapply ", ":::+ takes its list in step with the one before"},
     {" --load --memfree --noswap ",
      "--memory MB and --cores N say what a grain uses; `dcs host set NAME --slots N` how many grains a host takes"},
