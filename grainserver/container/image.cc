@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <vector>
@@ -11,6 +13,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "grainserver/container/podman.h"
@@ -63,8 +66,8 @@ std::vector<Kept> kept_in(const std::string &store, const std::string &except) {
     return found;
 }
 
-namespace fs = std::filesystem;
-constexpr const char *tar = "/bin/tar";
+constexpr const char *tar = "/bin/tar", *input = "/proc/self/fd/0";
+const std::string of_podman[] = {"manifest.json", "oci-layout", "./oci-layout"};
 
 std::string words_for(const std::string &what, int error) { return what + ": " + std::strerror(error); }
 
@@ -83,59 +86,68 @@ void remove_all(const std::string &path) {
 // ended when it takes too much.
 class Making {
 public:
-    Making(std::string archive, std::string making, const ImageRoom &room)
-        : archive_(std::move(archive)), making_(std::move(making)), room_(room) {}
+    Making(int archive, std::string making, const ImageRoom &room)
+        : archive_(archive), making_(std::move(making)), room_(room) {}
     // "", or why there is no root file system in making/root.
     std::string make();
-    bool lacks_room() const { return lacks_room_; }
+    bool is_at_fault() const { return at_fault_; }  // the image, not this host
     std::uint64_t size() const { return size_; }
 
 private:
     bool run_within(const std::vector<std::string> &words, const Environment &environment, int log);
     bool is_within(const std::string &path);
-    bool is_in_archive(const char *name, const Environment &environment) const;
-    std::string untar(const std::string &archive, const std::string &to, const Environment &environment);
+    std::string untar(int archive, const std::string &to);
     std::string flatten(const std::string &to);
 
-    std::string archive_, making_;
+    int archive_;
+    std::string making_;
     const ImageRoom &room_;
     std::uint64_t size_ = 0;
     std::string beyond_;  // not empty: in words, how it exceeds the room
-    bool lacks_room_ = false;
+    bool at_fault_ = false;
 };
+
+// tar and podman write the first letter differently. tar says "Wrote only 512 of 10240 bytes" without a reason.
+bool is_of_the_disk(int log) {
+    const std::string said = tail_of(log, INT64_MAX);
+    const auto words = {"o space left on device", "isk quota exceeded", "nput/output error", "Wrote only"};
+    return std::ranges::any_of(words, [&](const char *of) { return said.find(of) != std::string::npos; });
+}
 
 bool Making::is_within(const std::string &path) {
     size_ = taken_by(path);
     const std::string most = std::to_string(room_.most() >> 20) + " MB";
-    if (size_ > room_.most())
+    at_fault_ = size_ > room_.most();
+    if (at_fault_)
         beyond_ =
             "the image unpacks to more than the " + most +
             " that this host has for unpacked images: use a smaller one, with less files, or let the host's owner "
             "start the grain server with more --images-mb";
-    else if (!room_.make(size_)) {
+    else if (!room_.make(size_))
         beyond_ = "unpacked images that grains use leave no room for another one within " + most + " (--images-mb)";
-        lacks_room_ = true;
-    }
     return beyond_.empty();
 }
 
 bool Making::run_within(const std::vector<std::string> &words, const Environment &environment, int log) {
-    return run(words, environment, log, [this] { return is_within(making_); }) == 0;
-}
-
-bool Making::is_in_archive(const char *name, const Environment &environment) const {
-    const Fd log(::memfd_create("tar", MFD_CLOEXEC));
-    return run({tar, "--list", "--file", archive_, "--occurrence=1", name}, environment, log.get()) == 0;
+    at_fault_ = false;
+    const int status = run(words, environment, log, [this] { return is_within(making_); });
+    if (status > 0 && WIFSIGNALED(status)) {
+        ::dprintf(log, "%s was ended by a signal: %s\n", words[0].c_str(), ::strsignal(WTERMSIG(status)));
+        at_fault_ = WTERMSIG(status) == SIGXFSZ;  // --max-file-mb
+    } else if (status > 0) {
+        at_fault_ = WEXITSTATUS(status) != not_started && !is_of_the_disk(log);
+    }
+    return status == 0;
 }
 
 // Everything belongs to the grain's account. Devices are those of the container.
-std::string Making::untar(const std::string &archive, const std::string &to, const Environment &environment) {
+std::string Making::untar(int archive, const std::string &to) {
     const Fd log(::memfd_create("tar", MFD_CLOEXEC));
     const bool done =
-        run_within({tar, "--extract", "--file", archive, "--directory", to, "--no-same-owner", "--preserve-permissions",
+        run_within({tar, "--extract", "--file", input, "--directory", to, "--no-same-owner", "--preserve-permissions",
                     "--delay-directory-restore", "--exclude=dev/*", "--exclude=./dev/*"},
-                   environment, log.get());
-    return done ? "" : "the image is no archive that tar can unpack: " + tail_of(log.get());
+                   {making_, "", archive}, log.get());
+    return done ? "" : "tar cannot unpack the image: " + tail_of(log.get());
 }
 
 // podman itself puts the layers together.
@@ -143,14 +155,13 @@ std::string Making::flatten(const std::string &to) {
     const std::string configs = std::string(private_place) + "/unpacking", graph = making_ + "/graph",
                       flat = making_ + "/flat.tar";
     if (const std::string error = write_configs(configs, graph); !error.empty()) return error;
-    const Environment environment{making_, configs};
+    const Environment environment{making_, configs, archive_};
     const Fd log(::memfd_create("podman", MFD_CLOEXEC));
     const auto step = [&](std::vector<std::string> words) {
         words.insert(words.begin(), podman);
         return run_within(words, environment, log.get());
     };
-    const bool loaded = step({"load", "--quiet", "--input", archive_});
-    if (!loaded) return "podman cannot load the image: " + tail_of(log.get());
+    if (!step({"load", "--quiet"})) return "podman cannot load the image: " + tail_of(log.get());
     const Fd list(::memfd_create("images", MFD_CLOEXEC));
     if (run({podman, "images", "--quiet", "--no-trunc"}, environment, list.get()) != 0)
         return "podman cannot list the image: " + tail_of(list.get());
@@ -162,7 +173,8 @@ std::string Making::flatten(const std::string &to) {
         return "podman cannot unpack the image: " + tail_of(log.get());
     unmount_below(making_);
     remove_all(graph);  // a copy for each layer
-    return untar(flat, to, environment);
+    const Fd all(::open(flat.c_str(), O_RDONLY | O_CLOEXEC));
+    return untar(all.get(), to);
 }
 
 std::string Making::make() {
@@ -171,10 +183,17 @@ std::string Making::make() {
     std::error_code error;
     fs::create_directories(root, error);
     if (error) return words_for("the directory of images", error.value());
-    const Environment environment{making_, ""};
-    const bool of_podman = is_in_archive("manifest.json", environment) || is_in_archive("oci-layout", environment) ||
-                           is_in_archive("./oci-layout", environment);
-    std::string wrong = of_podman ? flatten(root) : untar(archive_, root, environment);
+    // It fails for each name that it does not find.
+    const Fd found(::memfd_create("tar", MFD_CLOEXEC));
+    std::vector<std::string> list = {tar, "--list", "--file", input, "--occurrence=1"};
+    list.insert(list.end(), std::begin(of_podman), std::end(of_podman));
+    if (!run_within(list, {making_, "", archive_}, found.get()) && !at_fault_)
+        return beyond_.empty() ? "tar cannot list the image: " + tail_of(found.get()) : beyond_;
+    at_fault_ = false;
+    const std::string names = "\n" + tail_of(found.get(), INT64_MAX);
+    const bool layers = std::ranges::any_of(
+        of_podman, [&](const std::string &name) { return names.find("\n" + name + "\n") != std::string::npos; });
+    std::string wrong = layers ? flatten(root) : untar(archive_, root);
     if (wrong.empty()) (void)is_within(root);
     return beyond_.empty() ? wrong : beyond_;
 }
@@ -224,10 +243,10 @@ bool ImageRoom::make(std::uint64_t size) const {
 
 void record_size(int lock, std::uint64_t size) {
     const std::string text = std::to_string(size) + "\n";
-    if (::pwrite(lock, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) (void)::ftruncate(lock, 0);
+    if (::pwrite(lock, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) (void)!::ftruncate(lock, 0);
 }
 
-Rootfs take_rootfs(const std::string &archive, const std::string &store, const std::string &hex, std::uint64_t most) {
+Rootfs take_rootfs(int archive, const std::string &store, const std::string &hex, std::uint64_t most) {
     Rootfs rootfs{.path = store + "/" + hex};
     if (::mkdir(store.c_str(), 0700) != 0 && errno != EEXIST) {
         rootfs.error = words_for(store, errno);
@@ -247,8 +266,12 @@ Rootfs take_rootfs(const std::string &archive, const std::string &store, const s
         Making image(archive, making, room);
         rootfs.error = image.make();
         unmount_below(making);
-        rootfs.of_image = !rootfs.error.empty() && !image.lacks_room();
+        rootfs.of_image = !rootfs.error.empty() && image.is_at_fault();
         record_size(alone.get(), image.size());
+        // Who finds it takes it for whole, also after a power failure.
+        if (const Fd made(::open(making.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+            rootfs.error.empty() && (!made || ::syncfs(made.get()) != 0))
+            rootfs.error = words_for(making, errno);
         if (rootfs.error.empty() && ::rename((making + "/root").c_str(), rootfs.path.c_str()) != 0)
             rootfs.error = words_for(rootfs.path, errno);
         remove_all(making);

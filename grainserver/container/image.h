@@ -42,8 +42,8 @@ struct Rootfs {
     std::string error;      // not empty: there is none
     bool of_image = false;  // the error is of the image: the same on each host
 };
-// Waits while another process unpacks the same image. Removes images that were not used lately. `most`: bytes that the
-// unpacked images of the store may take.
-Rootfs take_rootfs(const std::string &archive, const std::string &store, const std::string &hex, std::uint64_t most);
+// Waits while another process unpacks the same image. Removes images that were not used lately. `archive`: open for
+// reading. `most`: bytes that the unpacked images of the store may take.
+Rootfs take_rootfs(int archive, const std::string &store, const std::string &hex, std::uint64_t most);
 
 }  // namespace dcs::container

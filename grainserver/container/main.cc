@@ -2,7 +2,7 @@
 // first process in the container, whatever the image has.
 //
 //   dcs_container run ARCHIVE STORE DIGEST GRAINS RUNGS IMAGES_MB GPUS BROUGHT DIRECTORY PROGRAM ARGV...
-//     by dcs_launcher
+//     by dcs_launcher. ARCHIVE is the number of an open descriptor.
 //   dcs_container inside
 //     by podman
 #include <cstdio>
@@ -23,7 +23,8 @@ int main(int count, char **words) {
         std::fprintf(stderr, "dcs_container is started by dcs_launcher: dcs run --image FILE -- CMD\n");
         return 2;
     }
-    Wanted wanted{words[2], words[3], words[4], words[5], room, 0, 0, words[8], words[9], words[10], words[11], {}, {}};
+    Wanted wanted{std::atoi(words[2]), words[3],  words[4], words[5], room, 0, 0, words[8], words[9],
+                  words[10],           words[11], {},       {}};
     wanted.rungs = static_cast<unsigned>(std::strtoul(words[6], nullptr, 10));
     wanted.images = std::strtoull(words[7], nullptr, 10) << 20;
     wanted.argv.assign(words + first_argument, words + count);

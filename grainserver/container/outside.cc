@@ -177,7 +177,7 @@ int run_outside(const Wanted &wanted) {
     if (const std::string wrong = enter_namespaces(); !wrong.empty()) return give_back(wanted.room, wrong);
     const Rootfs rootfs =
         take_rootfs(wanted.archive, wanted.store, wanted.hex, wanted.images);  // a signal ends it here
-    if (wanted.archive.starts_with(wanted.store + "/")) (void)::unlink(wanted.archive.c_str());  // a name made for it
+    ::close(wanted.archive);  // else the grain keeps what the server has removed
     if (!rootfs.error.empty() && !rootfs.of_image) return give_back(wanted.room, rootfs.error);
     if (!rootfs.error.empty()) {
         std::fprintf(stderr, "%s\n", rootfs.error.c_str());

@@ -8,8 +8,9 @@
 namespace dcs::container {
 
 struct Wanted {
-    std::string archive, store, hex;  // the image
-    std::string grains;               // the directory in which the room is
+    int archive = -1;        // a descriptor of the image's
+    std::string store, hex;  // of unpacked images; its digest
+    std::string grains;      // the directory in which the room is
     std::string room;
     unsigned rungs = 0;
     std::uint64_t images = 0;  // bytes that the unpacked images of the store may take

@@ -25,8 +25,6 @@
 namespace dcs::container {
 namespace {
 
-constexpr off_t tail_bytes = 2000;
-
 // The variables by which podman finds itself to be the one that its rootless parent starts in the user namespace: that
 // is what this program has made already, with one uid and without helpers that have privileges.
 std::vector<std::string> variables(const Environment &environment) {
@@ -49,12 +47,12 @@ std::vector<std::string> variables(const Environment &environment) {
 }
 
 [[noreturn]] void become(const std::vector<char *> &argv, const std::vector<char *> &env, const std::vector<int> &fds,
-                         int log) {
+                         int input, int log) {
     constexpr int aside = 100;  // above all that are open here, and all places
-    const int null = ::open("/dev/null", O_RDONLY);
-    bool good = null >= 0;
+    if (input < 0) input = ::open("/dev/null", O_RDONLY);
+    bool good = input >= 0;
     for (std::size_t i = 0; i < fds.size(); ++i) good = good && ::dup2(fds[i], aside + static_cast<int>(i)) >= 0;
-    good = good && ::dup2(null, 0) == 0 && ::dup2(log, 1) == 1 && ::dup2(log, 2) == 2;
+    good = good && ::dup2(input, 0) == 0 && ::dup2(log, 1) == 1 && ::dup2(log, 2) == 2;
     for (std::size_t i = 0; i < fds.size(); ++i)
         good = good && ::dup2(aside + static_cast<int>(i), 3 + static_cast<int>(i)) >= 0;
     ::syscall(SYS_close_range, static_cast<unsigned>(3 + fds.size()), ~0u, 0u);
@@ -62,7 +60,7 @@ std::vector<std::string> variables(const Environment &environment) {
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
     if (good) ::execve(argv[0], argv.data(), env.data());
-    ::_exit(127);
+    ::_exit(not_started);
 }
 
 std::vector<pid_t> children() {
@@ -93,7 +91,7 @@ pid_t start(const std::vector<std::string> &argv, const Environment &environment
     const std::vector<std::string> env = variables(environment);
     const std::vector<char *> words = pointers(argv), entries = pointers(env);
     const pid_t child = ::fork();
-    if (child == 0) become(words, entries, fds, log);
+    if (child == 0) become(words, entries, fds, environment.input, log);
     return child;
 }
 
@@ -121,10 +119,10 @@ int run(const std::vector<std::string> &argv, const Environment &environment, in
     return -1;
 }
 
-std::string tail_of(int log) {
+std::string tail_of(int log, std::int64_t most) {
     struct stat st {};
     if (::fstat(log, &st) != 0) return "";
-    const off_t from = st.st_size > tail_bytes ? st.st_size - tail_bytes : 0;
+    const off_t from = st.st_size > most ? st.st_size - most : 0;
     std::string text(static_cast<std::size_t>(st.st_size - from), '\0');
     const ssize_t n = ::pread(log, text.data(), text.size(), from);
     text.resize(n > 0 ? static_cast<std::size_t>(n) : 0);

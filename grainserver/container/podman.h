@@ -1,5 +1,6 @@
 #pragma once
 // Programs of this host, run by the process outside of the container; podman above all.
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -12,9 +13,10 @@ namespace dcs::container {
 struct Environment {
     std::string temporary;  // a directory for large temporary files
     std::string configs;    // of podman, and its home; empty: none
+    int input = -1;         // its standard input; -1: empty
 };
-// Starts it with no signal blocked. `fds`: take the places from 3 on. Standard input is empty; both outputs go to
-// `log`. -1 and errno.
+inline constexpr int not_started = 127;  // exit status: the exec, or what precedes it, has failed
+// Starts it with no signal blocked. `fds`: take the places from 3 on. Both outputs go to `log`. -1 and errno.
 pid_t start(const std::vector<std::string> &argv, const Environment &environment, const std::vector<int> &fds, int log);
 // Runs it to its end: its status as of wait(2), -1 if it cannot be started. `goes_on` is called many times a second: if
 // it is false, the program and all other children end, and -1 is returned.
@@ -23,7 +25,7 @@ int run(const std::vector<std::string> &argv, const Environment &environment, in
 // Ends podman, conmon and what else is left. As the subreaper, this process gets them all.
 void end_all();
 // The last part of a log.
-std::string tail_of(int log);
+std::string tail_of(int log, std::int64_t most = 2000);
 
 // podman, in a user namespace that maps one uid, with all that it keeps in a directory of this grain.
 

@@ -146,6 +146,7 @@ void files_placed(Turn &t, const GrainId &id) {
     Grain *g = t.find(id);
     if (g == nullptr || !g->content.placing) return;
     g->content.placing = g->content.to_place = false;
+    g->content.rounds = 0;
     complete(t, id, *g);
 }
 

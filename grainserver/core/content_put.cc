@@ -119,7 +119,10 @@ void content_taken(Turn &t, const wire::ContentTaken &taken) {
     settle(t);
     const std::set<GrainId> all = t.state.derived.files;
     for (const GrainId &id : all)
-        if (Grain &g = *t.find(id); g.content.unsent.erase(digest) != 0) consider_report(t, id, g);
+        if (Grain &g = *t.find(id); g.content.unsent.erase(digest) != 0) {
+            g.content.rounds = 0;
+            consider_report(t, id, g);
+        }
 }
 
 // A kept output is missing in the library or damaged: the grain's directory still has it.

@@ -43,7 +43,7 @@ struct GrainContents {
     bool to_place = false;          // its files are not in its directory yet
     bool placing = false;           // PlaceFiles is not answered yet
     std::set<std::string> missing;  // digests that must be fetched first
-    int rounds = 0;                 // how often contents were missing
+    int rounds = 0;                 // how often in a row contents were missing, or outputs could not be kept or put
     bool declares = false;          // it declares the files that it makes
     bool keeping = false;           // KeepOutputs is not answered yet
     Instant keep_again = Instant::never();

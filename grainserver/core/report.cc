@@ -298,6 +298,7 @@ void acknowledged(Turn &t, const wire::ReportAck &ack) {
     if (g->outstanding && ack.last_seq >= g->outstanding->first) {
         // The last report was acknowledged, but not as the last: an immediate repetition would not help.
         g->hold = g->outstanding->ended && ack.last_seq >= g->outstanding->last;
+        g->unreadable = 0;
         g->outstanding.reset();
     }
     consider_report(t, id, *g);

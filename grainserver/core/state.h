@@ -110,7 +110,7 @@ struct Grain {
     std::optional<ExitFacts> exit;
     std::optional<Outstanding> outstanding;
     bool hold = false;                     // no further report before the next call-in
-    int unreadable = 0;                    // failed attempts to read its files
+    int unreadable = 0;                    // failed attempts to read its files, in a row
     bool report_even_nothing = false;      // call-in: report the usage even without new output
     bool want_signal = false;              // the checkpoint signal is due at the next look
     bool want_warning = false;             // the thrash signal is due at the next look

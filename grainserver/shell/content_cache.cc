@@ -247,7 +247,6 @@ bool ContentCache::sweep(std::int64_t now_s) {
     return gone > 0;
 }
 
-// The disk is full: removes all contents that are not needed.
 bool ContentCache::make_room() {
     const Names needed = needed_();
     bool some = false;

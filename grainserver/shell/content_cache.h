@@ -63,6 +63,8 @@ public:
     // Removes a few contents that are not needed: those unused for long, and the least recently used ones as
     // long as the total is too large. False: there was nothing to do.
     bool sweep(std::int64_t now_s);
+    // The disk is full: removes all contents that are not needed. False: there were none.
+    bool make_room();
     void keep_at_most(std::uint64_t bytes) { max_bytes_ = bytes; }  // instead of open()'s; what is too much is swept
     std::uint64_t bytes() const { return bytes_; }
 
@@ -85,7 +87,6 @@ private:
     Status append(Coming &coming, const std::string &bytes);
     void set(const std::string &digest, std::uint64_t size, std::int64_t used_s);
     bool free_oldest(const Names &needed);
-    bool make_room();
 
     std::string path_;
     Fd library_, incoming_;

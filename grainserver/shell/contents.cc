@@ -17,7 +17,11 @@ std::int64_t wall_seconds() { return wall_clock_s(); }
 Status Contents::open(const std::string &directory, const std::string &binary_class, std::uint64_t max_bytes,
                       std::function<ContentCache::Names()> needed) {
     binary_class_ = binary_class;
-    return cache_.open(directory, max_bytes, std::move(needed));
+    return cache_.open(directory, max_bytes, [this, needed = std::move(needed)] {
+        ContentCache::Names all = needed();
+        all.insert(outputs_.begin(), outputs_.end());
+        return all;
+    });
 }
 
 void Contents::keep(const KeepPiece &piece) {
@@ -49,6 +53,7 @@ void Contents::go_on() {
 void Contents::tidy() {
     sending_.reset();
     cache_.sweep(wall_seconds());
+    outputs_.clear();
 }
 
 Work Contents::read_digest(int fd, std::string *digest) {
@@ -59,6 +64,12 @@ Work Contents::read_digest(int fd, std::string *digest) {
         done = reading.go_on();
     }
     *digest = done ? reading.digest() : std::string();
+}
+
+Result<bool> Contents::go_on(Copying &copying) {
+    Result<bool> done = copying.go_on();
+    const bool full = !done && done.status().code == Code::no_space;
+    return full && cache_.make_room() && copying.begin_again() ? Result<bool>(false) : done;
 }
 
 // For contents of an earlier server process: checks that the disk still has the same bytes.

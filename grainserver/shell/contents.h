@@ -58,6 +58,7 @@ private:
     // Steps of these: `for (Work w = step(...); w.go_on();) co_yield Slice{};`
     static Work read_digest(int fd, std::string *digest);  // of the whole file; empty if it cannot be read
     Work verify(std::string digest);                       // removes the content if it is damaged
+    Result<bool> go_on(Copying &copying);                  // a full disk: once what no grain needs is removed
     Work know_program(const files::LaunchRecord *record, const files::FileRecord **program);
     Work fill_room(const files::LaunchRecord *record, const files::Room *room, const files::FileRecord *program,
                    Status *status);
@@ -75,6 +76,7 @@ private:
     Say say_;
     std::string binary_class_;
     ContentCache cache_;
+    ContentCache::Names outputs_;                  // kept since it was idle: their grains may not have them yet
     std::string sent_;                             // digest of the large content that is being sent
     std::unique_ptr<LargeReader> sending_;         // reads it
     std::map<std::string, std::deque<Job>> jobs_;  // by user; pieces for the scheduler under no name

@@ -32,11 +32,22 @@ Copying::Copying(int from, std::uint64_t offset, std::uint64_t max, int to, bool
 Result<bool> Copying::go_on() {
     DCS_REQUIRE(copied_ <= max_, "the copied bytes do not exceed the maximum");
     const bool first = !std::exchange(begun_, true);
-    const bool whole = first && offset_ == 0 && to_ >= 0 && ::lseek(to_, 0, SEEK_CUR) == 0;
+    if (first && to_ >= 0) start_ = ::lseek(to_, 0, SEEK_CUR);
+    const bool whole = first && offset_ == 0 && to_ >= 0 && start_ == 0;
     if (whole && kernel_ && ::ioctl(to_, FICLONE, from_) == 0) return shared();
     if (whole) begin_large();
     if (large_) return by_block();
     return kernel_ ? by_kernel() : by_hand();
+}
+
+bool Copying::begin_again() {
+    large_.reset();
+    reader_.reset();
+    if (sum_) sum_ = std::make_unique<pki::Sha256>();
+    kernel_ = !sum_ && to_ >= 0;
+    begun_ = false;
+    copied_ = 0;
+    return to_ >= 0 && start_ >= 0 && ::ftruncate(to_, start_) == 0 && ::lseek(to_, start_, SEEK_SET) == start_;
 }
 
 Result<bool> Copying::shared() {

@@ -18,6 +18,8 @@ public:
     Copying(int from, std::uint64_t offset, std::uint64_t max, int to, bool digest);
     // One slice. True: the end is reached.
     Result<bool> go_on();
+    // After a failure: `to` becomes what it was. False: it does not.
+    bool begin_again();
     std::uint64_t copied() const { return copied_; }
     std::string digest() { return sum_->finish(); }  // call once
 
@@ -30,6 +32,7 @@ private:
 
     int from_, to_;
     std::uint64_t offset_, max_, copied_ = 0;
+    off_t start_ = 0;  // position of `to`
     bool kernel_, begun_ = false;
     std::unique_ptr<pki::Sha256> sum_;
     std::unique_ptr<LargeReader> reader_;

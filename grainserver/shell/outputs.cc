@@ -79,7 +79,7 @@ Work Contents::keep_one(const files::Room *room, files::FileRecord *output, std:
     Result<bool> done = false;
     while (done && !*done) {
         co_yield Slice{};
-        done = copying.go_on();
+        done = go_on(copying);
     }
     if (!done) {
         *status = done.status();
@@ -90,6 +90,7 @@ Work Contents::keep_one(const files::Room *room, files::FileRecord *output, std:
     *left -= output->size;
     DCS_REQUIRE(output->digest.size() == limits::digest_bytes, "the digest covers all copied bytes");
     *status = cache_.take(std::move(*to), output->digest, output->size, wall_seconds());
+    if (*status) outputs_.insert(output->digest);
 }
 
 Work Contents::take_outputs(GrainId id) {

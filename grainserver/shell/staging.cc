@@ -146,7 +146,7 @@ Work Contents::fill_room(const files::LaunchRecord *record, const files::Room *r
         Result<bool> done = from ? Result<bool>(false) : Result<bool>(from.status());
         while (done && !*done) {
             co_yield Slice{};
-            done = copying.go_on();
+            done = go_on(copying);
         }
         if (!done) *status = done.status();
     }

@@ -225,10 +225,10 @@ void enter_directory(const Plan &plan) noexcept {
 }
 
 // The working directory and the program may be named by /proc/self/fd, and a descriptor of the starter, opened outside
-// of the grain's mounts, would lead out of them. So the child has its room and nothing else then.
+// of the grain's mounts, would lead out of them. So the child has its room, its image or ruleset, and nothing else.
 void close_others(const Plan &plan) noexcept {
     if (planted("starter.keeps_descriptors")) return;
-    const int ruleset = plan.contained ? -1 : plan.confinement->ruleset.get();
+    const int other = plan.contained ? plan.archive : plan.confinement->ruleset.get();
     const auto close_from = [&](int first, int last) {
         if (first > last) return;
         if (::syscall(SYS_close_range, static_cast<unsigned>(first), static_cast<unsigned>(last), 0u) == 0) return;
@@ -236,7 +236,7 @@ void close_others(const Plan &plan) noexcept {
         ::getrlimit(RLIMIT_NOFILE, &most);
         for (int fd = first; fd <= last && static_cast<rlim_t>(fd) < most.rlim_max; ++fd) ::close(fd);
     };
-    const int low = ruleset < 0 ? plan.room : std::min(plan.room, ruleset), high = std::max(plan.room, ruleset);
+    const int low = other < 0 ? plan.room : std::min(plan.room, other), high = std::max(plan.room, other);
     close_from(3, low - 1);
     close_from(low + 1, high - 1);
     close_from(high + 1, INT_MAX);
@@ -258,6 +258,7 @@ void close_others(const Plan &plan) noexcept {
     open_streams(plan);
     enter_directory(plan);
     ::syscall(SYS_close_range, 3u, ~0u, 4u /* CLOSE_RANGE_CLOEXEC */);
+    if (plan.contained) ::fcntl(plan.archive, F_SETFD, 0);
     for (const int of_write : {SIGPIPE, SIGXFSZ}) ::signal(of_write, SIG_DFL);
     sigset_t none;
     ::sigemptyset(&none);

@@ -41,6 +41,7 @@ struct Told {
 // The data for the child, prepared before the fork.
 struct Plan {
     int grain = -1, room = -1;
+    int archive = -1;  // of the image, which the runner inherits
     Told *told = nullptr;
     bool own_memory = false;  // a copy of the caller's: else the kernel ends both where a limit is exceeded
     const char *out = nullptr, *err = nullptr;  // names of its output files

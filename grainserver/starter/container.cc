@@ -16,58 +16,49 @@
 namespace dcs::starter {
 namespace {
 
-constexpr const char *images = "images", *content = "content";
+constexpr const char *images = "images";
 
 // The last one belongs to `owner`, who alone may enter it.
-Result<Fd> own_folder(int base, const std::string &name, std::uint32_t owner) {
+Status make_own_folder(int base, const std::string &name, std::uint32_t owner) {
     if (::mkdirat(base, images, 0711) != 0 && errno != EEXIST) return file_error(images, errno);
     const Fd all(open_beneath(base, images, O_RDONLY | O_DIRECTORY));
     // Grains of the server's own account may have made it, for themselves.
     if (!all || ::fchmod(all.get(), 0711) != 0) return file_error(images, errno);
     const bool made = ::mkdirat(all.get(), name.c_str(), 0700) == 0;
     if (!made && errno != EEXIST) return file_error(name, errno);
-    Fd folder(open_beneath(all.get(), name.c_str(), O_RDONLY | O_DIRECTORY));
+    const Fd folder(open_beneath(all.get(), name.c_str(), O_RDONLY | O_DIRECTORY));
     struct stat st {};
     if (!folder || ::fstat(folder.get(), &st) != 0) return file_error(name, errno);
     if (st.st_uid != owner && ::fchown(folder.get(), owner, owner) != 0) return file_error(name, errno);
-    return folder;
+    return Status::ok();
 }
 
-// A second name for it, with which the account can read it. dcs_container removes the name.
-Status link_archive(int library, int folder, const std::string &name) {
-    const Fd file(open_beneath(library, content, O_RDONLY));
-    struct stat st {
-    }, linked{};
+// The account cannot reach it by its name.
+Result<Fd> open_image(int base, const std::string &path) {
+    Fd file(open_beneath(base, path.c_str(), O_RDONLY));
+    struct stat st {};
     if (!file || ::fstat(file.get(), &st) != 0) return file_error("the image", errno);
     if (!S_ISREG(st.st_mode) || st.st_uid != ::geteuid())
         return fail(Code::io_error, "the image is no file of the grain server's");
-    if (::unlinkat(folder, name.c_str(), 0) != 0 && errno != ENOENT) return file_error(name, errno);
-    if (::linkat(library, content, folder, name.c_str(), 0) != 0) return file_error("the image", errno);
-    if (::fstatat(folder, name.c_str(), &linked, AT_SYMLINK_NOFOLLOW) != 0 || linked.st_ino != st.st_ino ||
-        linked.st_dev != st.st_dev || ::fchmod(file.get(), (st.st_mode & 0111) | 0444) != 0) {
-        ::unlinkat(folder, name.c_str(), 0);
-        return fail(Code::io_error, "the image was replaced");
-    }
-    return Status::ok();
+    if (::fchmod(file.get(), (st.st_mode & 0111) | 0444) != 0) return file_error("the image", errno);
+    return file;
 }
 
 }  // namespace
 
-Result<ImagePlace> place_image(int base, const std::string &directory, const files::LaunchRecord &launch,
-                               const std::string &dir) {
+Result<ImagePlace> place_image(int base, const std::string &directory, const files::LaunchRecord &launch) {
     const files::FileRecord *image = files::image_of(launch.files);
     DCS_REQUIRE(image != nullptr, "only a grain with an image needs a place for it");
-    const std::string hex = hex_of(image->digest), within = "library/" + hex.substr(0, 2) + "/" + hex;
-    if (!launch.account.change)
-        return ImagePlace{directory + "/" + within + "/" + content, directory + "/" + images, files::usual_images_mb};
-    const std::string account = std::to_string(launch.account.uid), archive = "archive." + dir;
-    const Fd library(open_beneath(base, within.c_str(), O_RDONLY | O_DIRECTORY));
-    if (!library) return file_error("the image", errno);
-    const Result<Fd> folder = own_folder(base, account, launch.account.uid);
-    if (!folder) return folder.status();
-    if (const Status s = link_archive(library.get(), folder->get(), archive); !s) return s;
-    const std::string store = directory + "/" + images + "/" + account;
-    return ImagePlace{store + "/" + archive, store, files::usual_images_mb};
+    const std::string hex = hex_of(image->digest);
+    Result<Fd> archive = open_image(base, "library/" + hex.substr(0, 2) + "/" + hex + "/content");
+    if (!archive) return archive.status();
+    std::string store = directory + "/" + images;
+    if (launch.account.change) {
+        const std::string account = std::to_string(launch.account.uid);
+        if (const Status s = make_own_folder(base, account, launch.account.uid); !s) return s;
+        store += "/" + account;
+    }
+    return ImagePlace{std::move(*archive), std::move(store), files::usual_images_mb};
 }
 
 std::string container_runner() {
@@ -87,7 +78,7 @@ std::vector<std::string> container_command(const files::LaunchRecord &launch, co
     for (const files::FileRecord &file : launch.files) brought = brought || file.role == wire::FileRole::program;
     std::vector<std::string> words = {container_runner(),
                                       "run",
-                                      place.archive,
+                                      std::to_string(place.archive.get()),
                                       place.store,
                                       hex_of(image->digest),
                                       grains,

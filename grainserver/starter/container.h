@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
 #include "base/status.h"
 #include "grainserver/files/grain_record.h"
 #include "grainserver/files/owner_rules.h"
@@ -14,12 +15,12 @@ namespace dcs::starter {
 // Where it finds its image, and unpacks it. For grains with accounts of their own a directory of the account's, which
 // no other one can enter.
 struct ImagePlace {
-    std::string archive, store;                        // paths
+    Fd archive;                                        // the child inherits it
+    std::string store;                                 // a path
     std::uint32_t images_mb = files::usual_images_mb;  // what all unpacked ones of the store may take
 };
-// `base`, `directory`: descriptor and path of DIR. `dir`: the name of the grain's directory.
-Result<ImagePlace> place_image(int base, const std::string &directory, const files::LaunchRecord &launch,
-                               const std::string &dir);
+// `base`, `directory`: descriptor and path of DIR.
+Result<ImagePlace> place_image(int base, const std::string &directory, const files::LaunchRecord &launch);
 
 std::string container_runner();  // path of dcs_container
 // `grains`: absolute path of DIR/grains. `gpus`: whose device files it gets, "0,2", "all", or none.

@@ -84,6 +84,7 @@ void wait_for_end(pid_t pid) {
 // Owns the data that the plan points to; lives until after the fork.
 struct StartMaterial {
     files::Room room;
+    Fd archive;
     std::string out, err;
     std::vector<std::string> words, env;
     std::vector<char *> argv_list, env_list;
@@ -253,10 +254,12 @@ Answer Starter::run(const Request &request, const Fd &grain, files::LaunchRecord
     p.err = files::err_name(launch.next_seq);
     p.env = environment(launch, grains + "/" + request.dir + "/" + files::room_name, *given);
     if (files::image_of(launch.files) != nullptr) {
-        Result<ImagePlace> image = place_image(base_.get(), directory_, launch, request.dir);
+        Result<ImagePlace> image = place_image(base_.get(), directory_, launch);
         if (!image) return failed(image.status());
         if (const auto rules = prepared_.rules(base_.get())) image->images_mb = (*rules)->images_mb;
         p.words = container_command(launch, grains, *image, gpus_of(*given, gpus_by_file()));
+        p.archive = std::move(image->archive);
+        p.plan.archive = p.archive.get();
     } else {
         p.words = command(launch);
     }

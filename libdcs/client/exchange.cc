@@ -11,6 +11,7 @@
 #include "client/pool_path.h"
 #include "client/remote.h"
 #include "client/transport.h"
+#include "net/socket_calls.h"
 #include "pki/authority.h"
 #include "pki/key.h"
 
@@ -104,12 +105,12 @@ Transport::Refusal connect(Pool &pool, Line &l, Instant until) {
     renew(pool, l.token);
     l.remote = pool.remote();
     const std::vector<std::string> &addresses = l.remote->addresses;
-    const Duration each{connect_time.ns / static_cast<std::int64_t>(addresses.size())};
+    const Instant end = std::min(until, boot_clock() + connect_time);
     Transport::Refusal all{0, true, ""};
     for (std::size_t i = 0; i < addresses.size(); ++i) {
         l.at = (l.next + i) % addresses.size();
-        const Transport::Refusal one =
-            l.transport.connect_tls(addresses[l.at], l.remote->context, std::min(until, boot_clock() + each));
+        const Transport::Refusal one = l.transport.connect_tls(
+            addresses[l.at], l.remote->context, net::share_of_time(end, boot_clock(), addresses.size() - i));
         if (one.error == 0) {
             l.next = l.at + 1;  // unless it is the right one
             return one;

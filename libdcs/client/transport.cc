@@ -213,9 +213,11 @@ Transport::Refusal Transport::connect_tls(const std::string &address, const net:
     const int unknown = ::getaddrinfo(at->host.c_str(), std::to_string(at->port).c_str(), &hints, &found);
     if (unknown != 0) return {EHOSTUNREACH, false, "cannot find the host " + at->host + ": " + ::gai_strerror(unknown)};
     int error = EHOSTUNREACH;
+    std::size_t left = 0;
+    for (const addrinfo *a = found; a != nullptr; a = a->ai_next) ++left;
     for (const addrinfo *a = found; a != nullptr && error != 0; a = a->ai_next) {
         close();
-        error = try_address(a->ai_addr, a->ai_addrlen, deadline);
+        error = try_address(a->ai_addr, a->ai_addrlen, net::share_of_time(deadline, boot_clock(), left--));
     }
     ::freeaddrinfo(found);
     if (error != 0) {

@@ -188,7 +188,9 @@ void make_bell(const std::string &path, unsigned mode) {
     const std::string fresh = path + "." + std::to_string(::getpid());
     ::unlink(fresh.c_str());
     if (::mkfifo(fresh.c_str(), 0600) != 0) return;
-    if (::chmod(fresh.c_str(), mode) == 0) (void)!::link(fresh.c_str(), path.c_str());
+    // By descriptor: in a directory that others may write, the name may be a link by now.
+    const Fd fd = open_bell(fresh);
+    if (fd && ::fchmod(fd.get(), mode) == 0) (void)!::link(fresh.c_str(), path.c_str());
     ::unlink(fresh.c_str());
 }
 

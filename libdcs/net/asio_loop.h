@@ -8,6 +8,7 @@
 #include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/basic_stream_descriptor.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -101,8 +102,8 @@ public:
     ~AsioLoop() override;
     bool start();
 
-    Result<Door> listen_unix(const std::string &directory, const std::string &name, unsigned mode,
-                             const Limits &limits) override;
+    Result<Door> listen_unix(const std::string &directory, const std::string &name, unsigned mode, const Limits &limits,
+                             std::optional<std::uint32_t> group) override;
     ConnId connect_unix(const std::string &path, const Limits &limits) override;
     Result<Door> listen_tls(const std::string &address, const Limits &limits, TlsContextPtr context) override;
     std::uint16_t port_of(Door door) const override;

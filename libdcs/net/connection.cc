@@ -57,7 +57,8 @@ Instant Connection::first_deadline() const { return std::min({hello_by, in_progr
 
 const char *Connection::overdue(Instant now) const {
     if (hello_by <= now && connected && handshaking) return "the TLS handshake was not complete in time";
-    if (hello_by <= now) return connected ? "no first message in time" : "no connection in time: the peer is too busy";
+    if (hello_by <= now)
+        return connected ? "no first message in time" : "no connection in time: the peer does not answer";
     if (in_progress.due() <= now) return "a message was incomplete after the time limit";
     if (out_progress.due() <= now) return "the peer does not read its messages";
     return nullptr;

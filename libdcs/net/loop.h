@@ -3,6 +3,7 @@
 // Nothing of Asio shows here. One thread; only wake() may be called from another.
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,10 +64,10 @@ public:
     static std::unique_ptr<Loop> create();  // null: out of descriptors
     virtual ~Loop() = default;
 
-    // Unix stream socket `directory/name` (any length of directory), mode e.g. 0600 or 0660; a left-over
+    // Unix stream socket `directory/name` (any length of directory), mode e.g. 0600, or 0660 for a group; a left-over
     // socket is replaced: the caller holds the lock of the directory.
     virtual Result<Door> listen_unix(const std::string &directory, const std::string &name, unsigned mode,
-                                     const Limits &limits) = 0;
+                                     const Limits &limits, std::optional<std::uint32_t> group = {}) = 0;
     // Starts connecting; Arrival opened or closed follows.
     virtual ConnId connect_unix(const std::string &path, const Limits &limits) = 0;
     // A TLS 1.3 door at HOST:PORT. Arrival opened comes when the handshake is over and the peer has been checked.

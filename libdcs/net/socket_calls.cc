@@ -59,7 +59,8 @@ int listen_at(const addrinfo &at) {
 
 }  // namespace
 
-Result<int> listen_unix_socket(const std::string &directory, const std::string &name, unsigned mode) {
+Result<int> listen_unix_socket(const std::string &directory, const std::string &name, unsigned mode,
+                               std::optional<std::uint32_t> group) {
     const std::string path = directory + "/" + name, fresh = name + ".new";
     Fd dir = folder(directory);
     if (!dir) return fail_errno(Code::not_found, "cannot open directory " + directory, errno);
@@ -73,7 +74,9 @@ Result<int> listen_unix_socket(const std::string &directory, const std::string &
     if (!socket || !address_below(dir.get(), fresh, &address) ||
         ::bind(socket.get(), reinterpret_cast<sockaddr *>(&address), sizeof address) != 0)
         return fail_errno(Code::io_error, "cannot make socket " + path, errno);
-    if (::fchmodat(dir.get(), fresh.c_str(), mode, 0) != 0 || ::listen(socket.get(), queued_connections) != 0 ||
+    constexpr auto same_owner = static_cast<uid_t>(-1);
+    if ((group && ::fchownat(dir.get(), fresh.c_str(), same_owner, *group, AT_SYMLINK_NOFOLLOW) != 0) ||
+        ::fchmodat(dir.get(), fresh.c_str(), mode, 0) != 0 || ::listen(socket.get(), queued_connections) != 0 ||
         ::renameat(dir.get(), fresh.c_str(), dir.get(), name.c_str()) != 0) {
         int error = errno;
         ::unlinkat(dir.get(), fresh.c_str(), 0);
@@ -114,6 +117,10 @@ int connect_unix_socket(const std::string &path) {
     if (error == 0) return socket.release();
     errno = error;
     return -1;
+}
+
+Instant share_of_time(Instant end, Instant now, std::size_t left) {
+    return now + Duration{(end - now).ns / static_cast<std::int64_t>(left)};
 }
 
 int accept_socket(int listener) {

@@ -1,6 +1,7 @@
 #pragma once
 // Unix and TCP sockets. Descriptors that come out of here are non-blocking, close-on-exec and belong to the caller.
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,9 +10,11 @@
 
 namespace dcs::net {
 
-// A listening Unix socket `directory/name`, for directories of any length (sun_path holds 107 bytes), with `mode`. It gets that name only when it is ready, in place of
-// a left-over socket: those who connect meanwhile reach the old or the new one, never no file at all.
-Result<int> listen_unix_socket(const std::string &directory, const std::string &name, unsigned mode);
+// A listening Unix socket `directory/name`, for directories of any length (sun_path holds 107 bytes), with `mode` and,
+// if one is given, `group`. It gets that name only when it is ready, in place of a left-over socket: those who connect
+// meanwhile reach the old or the new one, never no file at all.
+Result<int> listen_unix_socket(const std::string &directory, const std::string &name, unsigned mode,
+                               std::optional<std::uint32_t> group = {});
 
 // Connects a socket of the caller's that does not block: 0 or an errno. While the listener's queue is full it waits
 // for a place there; EAGAIN: for so long.
@@ -43,6 +46,8 @@ Status check_scheduler_option(const std::string &text);
 Result<int> listen_tcp_socket(const TcpAddress &address);
 std::uint16_t port_of(int listener);
 
+// Until when to try one of `left` addresses, all of which have until `end`: its share of the time that is left.
+Instant share_of_time(Instant end, Instant now, std::size_t left);
 // Begins to connect to sockaddr bytes; -1 and errno if it cannot even begin.
 int begin_connect_tcp(const void *address, std::size_t size);
 // What became of it: 0 or an errno.

@@ -27,8 +27,8 @@ ConnId next_connection() {
 }
 
 Result<Door> AsioLoop::listen_unix(const std::string &directory, const std::string &name, unsigned mode,
-                                   const Limits &limits) {
-    Result<int> fd = listen_unix_socket(directory, name, mode);
+                                   const Limits &limits, std::optional<std::uint32_t> group) {
+    Result<int> fd = listen_unix_socket(directory, name, mode, group);
     if (!fd) return fd.status();
     return listen(*fd, directory + "/" + name, limits, nullptr);
 }

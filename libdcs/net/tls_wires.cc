@@ -72,7 +72,9 @@ Task AsioLoop::connect_tls_peer(WirePtr wire, TcpAddress to) {
         found = read_found(answer.native_handle());
     }
     std::string why = "cannot find the host " + to.host + ": " + found.why;
+    std::size_t left = found.places.size();
     for (const Place &place : found.places) {
+        const Instant now = served_now(), until = share_of_time(wire->hello_by, now, left--);
         boost::system::error_code error;
         const int fd = begin_connect_tcp(&place.address, place.size);
         if (fd < 0 || wire->socket.assign(fd, error)) {
@@ -80,9 +82,13 @@ Task AsioLoop::connect_tls_peer(WirePtr wire, TcpAddress to) {
             if (fd >= 0) ::close(fd);
             continue;
         }
-        const auto [waited] = co_await wire->socket.async_wait(Descriptor::wait_write, awaiting);
+        using namespace asio::experimental::awaitable_operators;
+        Timer timer(context_, std::chrono::nanoseconds((until - now).ns));
+        const auto first =
+            co_await (wire->socket.async_wait(Descriptor::wait_write, awaiting) || timer.async_wait(awaiting));
         if (!wire->alive) co_return;
-        const int failed = waited ? ECANCELED : connect_error(fd);
+        const bool in_time = first.index() == 0, waited = in_time && !std::get<0>(std::get<0>(first));
+        const int failed = waited ? connect_error(fd) : in_time ? ECANCELED : ETIMEDOUT;
         if (failed == 0) {
             (void)begin_handshake(wire, fd);
             co_return;

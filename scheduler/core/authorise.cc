@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/text.h"
 #include "scheduler/state/state.h"
 #include "wire/checks.h"
 
@@ -223,6 +224,12 @@ Status check_source(const State &state, const std::string &host, const std::stri
     return fail(Code::refused,
                 user + " may not call from host " + host + ": its line in the scheduler's host table " +
                     (users.empty() ? "lists no users, so root has to be listed" : "does not list this user"));
+}
+
+Status check_origin(const State &state, const Certified &certified, const std::string &user) {
+    if (Status s = check_client(state, certified); !s) return s;
+    if (!is_name(user)) return fail(Code::invalid, "the login name cannot be used");
+    return check_source(state, certified.host, user);
 }
 
 Status taken_over(const SessionKey &key, const SessionInfo &info) {

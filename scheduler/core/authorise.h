@@ -59,6 +59,8 @@ Status check_program(const State &state, const Caller &caller);
 // Of a host of control programs: whether its key is the one that joined.
 Status check_client(const State &state, const Certified &certified);
 Status check_source(const State &state, const std::string &host, const std::string &user);
+// May this host begin a control program of this user?
+Status check_origin(const State &state, const Certified &certified, const std::string &user);
 // The caller's token is known and the caller's own; otherwise no_auth.
 Status check_token(const State &state, const Caller &caller);
 // The session of a call that needs its token. Succeeds for an active session, and for a terminated

@@ -56,10 +56,7 @@ Status bad_ident() {
 }
 
 Status check_begin(const State &state, const BeginControl &in) {
-    const std::string &host = in.from.host;
-    if (Status s = check_client(state, in.from); !s) return s;
-    if (!is_name(in.user)) return fail(Code::invalid, "the login name cannot be used");
-    if (Status s = check_source(state, host, in.user); !s) return s;
+    if (Status s = check_origin(state, in.from, in.user); !s) return s;
     if (!in.login) return in.login;
     Caller caller{.user = in.user};
     if (Status s = check_user(state, caller); !s) return s;

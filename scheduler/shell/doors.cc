@@ -20,16 +20,17 @@ net::Limits door_limits(std::size_t max_payload) {
     return limits;
 }
 
-// Members of the group come through the directory to this socket, and to nothing else in there.
-Status open_to_group(const std::string &directory, const std::string &socket, const std::string &group) {
+// Members of the group come through the directory to this socket, and to nothing else in there. All is prepared before
+// the socket has its name: a member that is refused does not try again.
+Result<net::Door> open_to_users(net::Loop &loop, const std::string &directory, const std::string &group,
+                                const net::Limits &limits) {
+    if (group.empty() || group == "none") return loop.listen_unix(directory, "user.sock", 0600, limits);
     const auto gid = group_number(group);
     if (!gid) return fail(gid.status().code, "--group: " + gid.status().text);
-    const std::string path = directory + "/" + socket;
-    if (::chown(path.c_str(), static_cast<uid_t>(-1), *gid) != 0 || ::chmod(path.c_str(), 0660) != 0 ||
-        ::chmod(directory.c_str(), 0711) != 0)
-        return fail_errno(Code::io_error, "cannot open " + path + " to the group " + group, errno);
+    if (::chmod(directory.c_str(), 0711) != 0)
+        return fail_errno(Code::io_error, "cannot open " + directory + " to the group " + group, errno);
     log_info("members of the group " + group + " may connect");
-    return Status::ok();
+    return loop.listen_unix(directory, "user.sock", 0660, limits, *gid);
 }
 
 }  // namespace
@@ -39,10 +40,8 @@ Result<Doors> open_doors(net::Loop &loop, keeper::KeeperClient &keeper, const st
     Doors doors;
     net::Limits users = door_limits(limits::user_frame_bytes);
     users.per_user = limits::connections_per_user + limits::refused_connections;
-    const auto user = loop.listen_unix(directory, "user.sock", 0600, users);
+    const auto user = open_to_users(loop, directory, group, users);
     if (!user) return user.status();
-    if (!group.empty() && group != "none")
-        if (Status s = open_to_group(directory, "user.sock", group); !s) return s;
     net::Limits servers = door_limits(limits::server_frame_bytes);
     servers.per_user = limits::connections;  // all of a pool's servers may be one user's
     const auto server = loop.listen_unix(directory, "server.sock", 0600, servers);

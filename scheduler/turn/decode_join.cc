@@ -124,7 +124,9 @@ Decoded begin_frame(const core::State &state, Outside &outside, const Arrival &a
     begin.key = *key;
     begin.fresh = outside.fresh_token();
     begin.fresh_hash = pki::sha256(bytes_of(begin.fresh));
-    begin.login = is_name(begin.user) ? outside.check_login(begin.user) : Status::ok();
+    // A look-up may take long, so only a host that may begin programs of this user causes one.
+    begin.login = core::check_origin(state, who.certified, begin.user);
+    if (begin.login) begin.login = outside.check_login(begin.user);
     begin.wall_s = outside.wall_s();
     return {.input = std::move(begin)};
 }

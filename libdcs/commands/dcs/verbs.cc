@@ -78,7 +78,8 @@ constexpr Habit of_options[] = {
     {" -I -i --replace ", "{} in the words of CMD is the input"},
     {" -r --no-run-if-empty ", "without inputs nothing runs, and the exit code is 0"},
     {" -u --ungroup --lb --line-buffer --linebuffer ",
-     "outputs are always whole and in the order of the inputs; `dcs grain tail -f SES:G` follows one"},
+     "`dcs run --live` shows an output while it is written; those of `dcs map` are always whole and in the order of "
+     "the inputs, and `dcs grain tail -f SES:G` follows one"},
     {" --link --xapply ", ":::+ takes its list in step with the one before"},
     {" --load --memfree --noswap ",
      "--memory MB and --cores N say what a grain uses; `dcs host set NAME --slots N` how many grains a host takes"},
@@ -91,7 +92,8 @@ constexpr Habit of_options[] = {
     {" -S --sshlogin -w --nodelist ", "the hosts are the pool's (`dcs host ls`); --class CLASS takes some of them"},
     {" -p --partition ", "there are no partitions; --class CLASS takes hosts of that class"},
     {" --array ", "a grain for each input: seq 10 | dcs map -- CMD {}"},
-    {" -d --dependency ",
+    {" --dependency ", "`dcs submit FILE` runs grains after others; `dcs session wait SES && ...` waits for a session"},
+    {" -d ",
      "tr , '\\n' makes inputs of what commas separate; `dcs submit FILE` runs grains after others; "
      "`dcs session wait SES && ...` waits for a session"},
     {" -c --cpus-per-task ", "--cores N is the number of cores that a grain uses"},

@@ -174,6 +174,13 @@ struct identity *take_identity(struct host *host) {
     return o == got_it ? &self : NULL;
 }
 
+/* `line` for one of `left` addresses: each gets an equal share of the time that the others did not use. */
+static struct line share(const struct line *line, int left) {
+    struct line one = *line;
+    one.end = now() + (line->end - now()) / left;
+    return one;
+}
+
 static enum outcome try_address(const struct addrinfo *address, struct line *line) {
     int error = 0;
     socklen_t size = sizeof error;
@@ -206,7 +213,13 @@ static enum outcome reach(const char *scheduler, struct line *line) {
     limit_time(0);
     if (error) return failed(try_again, "%s: the scheduler's address is not known: %s", scheduler, gai_strerror(error));
     enum outcome o = give_up;
-    for (const struct addrinfo *a = found; a && o != got_it; a = a->ai_next) o = try_address(a, line);
+    int left = 0;
+    for (const struct addrinfo *a = found; a; a = a->ai_next) ++left;
+    for (const struct addrinfo *a = found; a && o != got_it; a = a->ai_next) {
+        struct line one = share(line, left--);
+        o = try_address(a, &one);
+        line->fd = one.fd;
+    }
     freeaddrinfo(found);
     if (o == got_it) return o;
     snprintf(reason, sizeof reason, "%.*s", (int)sizeof reason - 1, why);
@@ -272,42 +285,43 @@ static enum outcome write_credentials(const unsigned char *reply, size_t length,
 
 /* One attempt at `address`; `scheduler` is the list of all addresses, which is passed to the program. */
 static enum outcome attempt(struct identity *self, const char *address, const char *scheduler, const char *ident,
-                            struct line *line, BIO *out) {
+                            struct line line, BIO *out) {
     unsigned char payload[reply_bytes];
     size_t length = 0;
-    enum outcome o = reach(address, line);
+    enum outcome o = reach(address, &line);
     if (o != got_it) return o;
     EVP_PKEY *key = EVP_EC_gen("P-256");
-    line->ssl = SSL_new(self->tls);
+    line.ssl = SSL_new(self->tls);
     refusal[0] = '\0';
-    if (!key || !line->ssl || SSL_set_fd(line->ssl, line->fd) != 1)
+    if (!key || !line.ssl || SSL_set_fd(line.ssl, line.fd) != 1)
         o = failed(give_up, "OpenSSL cannot create a key or a connection: out of memory?");
     while (o == got_it) {
         ERR_clear_error();
-        const int result = SSL_connect(line->ssl);
+        const int result = SSL_connect(line.ssl);
         if (result == 1) break;
-        o = tls_result(line, result);
+        o = tls_result(&line, result);
     }
-    if (o == got_it) o = ask(line, self->user, ident, key, payload, &length);
+    if (o == got_it) o = ask(&line, self->user, ident, key, payload, &length);
     if (o == got_it) o = write_credentials(payload, length, scheduler, key, self->authority, out);
     explicit_bzero(payload, sizeof payload);
-    SSL_free(line->ssl);
+    SSL_free(line.ssl);
     EVP_PKEY_free(key);
-    close(line->fd);
+    close(line.fd);
     return o;
 }
 
 /* Tries HOST:PORT[,HOST:PORT...] in order until one answers. Returns try_again if any of them may answer later. */
-static enum outcome attempt_all(struct identity *self, const char *scheduler, const char *ident, struct line *line,
-                                BIO *out) {
+static enum outcome attempt_all(struct identity *self, const char *scheduler, const char *ident,
+                                const struct line *line, BIO *out) {
     char list[address_bytes], *rest = list, reasons[4 * (sizeof why + 2)] = "";
     snprintf(list, sizeof list, "%s", scheduler);
     enum outcome all = give_up;
+    int left = 1;
+    for (const char *c = list; *c; ++c) left += *c == ',';
     for (const char *address; (address = strsep(&rest, ",")) != NULL;) {
-        const enum outcome o = attempt(self, address, scheduler, ident, line, out);
+        const enum outcome o = attempt(self, address, scheduler, ident, share(line, left--), out);
         if (o == got_it) return o;
         if (o == try_again) all = try_again;
-        line->fd = -1;
         const size_t length = strlen(reasons);
         snprintf(reasons + length, sizeof reasons - length, "%s%s", length ? "; " : "", why);
     }

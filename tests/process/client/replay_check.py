@@ -4,9 +4,10 @@ the pool. One that repeats it passes, whole or killed in the middle, from the po
 departs learns where, with both values; and what is not asked right is reported, too."""
 import json
 import os
+import signal
 import subprocess
 
-from pool import Pool, program, tells, wait_for
+from pool import Pool, program, start_time, tells, wait_for
 
 DECIDE = os.path.join(os.path.dirname(program("dcs")), "../tests/decide")
 
@@ -79,6 +80,22 @@ def exported(pool):
     assert check(pool, [directory], 1, "same", code=0)[0]["same"], "an export needs no pool"
 
 
+def asked_to_end(pool):
+    """Its scheduler, its directory and the program go with it."""
+    place = os.path.join(pool.base, "temporary")
+    os.mkdir(place)
+    marker = os.path.join(pool.base, "started")
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        check = subprocess.Popen([program("dcs"), "replay-check", "1", "--", "sh", "-c", f"echo $$ >{marker}; exec sleep 1000"],
+                                 env=dict(pool.env, TMPDIR=place), stdout=subprocess.DEVNULL)
+        wait_for("the program", lambda: os.path.exists(marker) and open(marker).read().endswith("\n"))
+        child = int(open(marker).read())
+        os.unlink(marker)
+        check.send_signal(number)
+        assert check.wait(timeout=300) == -number, check.returncode
+        assert os.listdir(place) == [] and start_time(child) is None, (os.listdir(place), child)
+
+
 def wrong(pool):
     for words, code, hint in ((["replay-check"], 2, "is missing"), (["replay-check", "1"], 2, "PROGRAM is missing"),
                               (["replay-check", "99", "--", "true"], 3, "99")):
@@ -94,6 +111,7 @@ def main():
         whole = repeats(pool)
         departs(pool)
         middle(pool, whole)
+        asked_to_end(pool)
         wrong(pool)
         exported(pool)
     left = [name for name in set(os.listdir("/tmp")) - before if name.startswith("dcs-replay-")]

@@ -123,8 +123,8 @@ def up_cases():
             "dcs_scheduler": "#!/bin/sh\necho why not >&2\nexit 3\n"}),
         Command("children", UP, did_not + "it ended with exit code 3\n", own={"dcs_scheduler": "#!/bin/sh\nexit 3\n"},
                 preexec=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)),
-        Command("late", UP, did_not + "not ready 20", slow=True,
-                own={"dcs_scheduler": "#!/bin/sh\nexec sleep 600\n"}),
+        Command("late", UP, ["dcs dcs_scheduler pid still starting log: @/p/scheduler/log", did_not + "ended exit code 3"], slow=True,
+                own={"dcs_scheduler": "#!/bin/sh\nsleep 26; exit 3\n"}),
     ]
 
 

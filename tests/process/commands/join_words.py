@@ -42,7 +42,7 @@ class World:
             for name in ("certificate.pem", "authority.pem"):
                 file.write(open(os.path.join(self.scheduler, name)).read())
         self.context.load_cert_chain(chain, os.path.join(self.scheduler, "key.pem"))
-        self.answer = None
+        self.answer, self.later = None, []  # later: what the next ones get; None: no answer
         threading.Thread(target=self.serve, daemon=True).start()
 
     def forge(self, directory, role, name, age=0, life=90, authority=None):
@@ -63,8 +63,10 @@ class World:
                         data += piece
                     magic, kind, _, _, _, crc = struct.unpack("<4sHHIQI", data[:24])
                     assert (magic, kind, crc) == (b"DCS1", JOIN_HOST, crc32c(data[24:])), data
-                    peer.sendall(self.answer)
-                    peer.recv(1)
+                    answer, self.answer = self.answer, self.later.pop(0) if self.later else self.answer
+                    if answer:
+                        peer.sendall(answer)
+                        peer.recv(1)
             except OSError:
                 pass
 
@@ -112,6 +114,10 @@ def answers(world):
     world.join(world.fresh(), not_joined + "scheduler unexpected answer")
     world.answer = frame(JOIN_PENDING, text("h1"))
     world.join(world.fresh(), ["dcs host approve h1 ", "no operator approved", "hint repeat command"], "--wait", "0", code=6)
+    here = world.fresh()  # the scheduler is restarted while this host waits
+    world.joined(world.certified(here))
+    world.later, world.answer = [None, world.answer], frame(JOIN_PENDING, text("h1"))
+    world.join(here, ["dcs host approve h1 ", "asking again"], "--wait", "1h", code=0, kept=True)
     here = world.fresh()
     world.joined(world.certified(here), authority=os.path.join(world.base, "elsewhere"))
     world.join(here, not_joined + "authority not given hash")

@@ -227,7 +227,7 @@ def archives_of_docker_work(pool, folder):
     broken = os.path.join(folder, "broken.tar")
     with open(broken, "w") as file:
         file.write("no archive")
-    assert tells(run(pool, broken, "true", code=126).stderr, "no archive that tar can unpack")
+    assert tells(run(pool, broken, "true", code=126).stderr, "tar cannot unpack the image")
 
 
 HIDDEN = ["unshare", "--mount", "sh", "-c", 'mount --bind /dev/null /usr/bin/podman && exec "$@"', "sh"]

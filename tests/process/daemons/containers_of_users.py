@@ -2,6 +2,8 @@
 """Grains in containers on a host of root's, where each user's grains have an account of their own: the image is unpacked for
 each account alone, a container has the device files of its grain's GPUs and no others, checkpoints and kills work. The GPUs
 are made up: to open one fails with ENXIO. Needs root and podman."""
+import fcntl
+import glob
 import os
 import subprocess
 import sys
@@ -27,14 +29,20 @@ def uids_of(host):
     return found if sleeps else set()
 
 
-def account_of_a_grain(host, image, uid):
-    """And that all its processes have it."""
+def sees_of_a_grain(host, image, uid, seen):
+    """What `seen` returns of one that is killed then."""
     grain = subprocess.Popen([program("dcs"), "run", "--image", image, "--", "sleep", "600"], env=host.env, cwd="/",
                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, user=uid, group=60, extra_groups=[])
-    uids = wait_for("the program in the container", lambda: uids_of(host))
+    found = wait_for("a grain", lambda: seen(host))
     grain.terminate()
     grain.wait()
     wait_for("the end of the grain", lambda: not host.grain_processes())
+    return found
+
+
+def account_of_a_grain(host, image, uid):
+    """And that all its processes have it."""
+    uids = sees_of_a_grain(host, image, uid, uids_of)
     assert len(uids) == 1 and FIRST <= min(uids) <= LAST, uids
     return uids.pop()
 
@@ -45,6 +53,10 @@ def run(host, image, *words, uid=USER, options=(), code=0):
     return done
 
 
+def left_in(store, uid):
+    return sorted(name[64:] for name in os.listdir(os.path.join(store, str(uid))))  # after the digest
+
+
 def each_account_has_its_own(host, image):
     accounts = {uid: account_of_a_grain(host, image, uid) for uid in (USER, OTHER)}
     assert accounts[USER] != accounts[OTHER], accounts
@@ -53,8 +65,12 @@ def each_account_has_its_own(host, image):
     for uid in accounts.values():
         st = os.stat(os.path.join(store, str(uid)))
         assert (st.st_uid, st.st_mode & 0o777) == (uid, 0o700), st
-        left = sorted(name[64:] for name in os.listdir(os.path.join(store, str(uid))))  # after the digest
-        assert left == ["", ".lock"], left
+        assert left_in(store, uid) == ["", ".lock"], os.listdir(os.path.join(store, str(uid)))
+    [lock] = glob.glob(os.path.join(store, str(accounts[USER]), "*.lock"))
+    with open(lock) as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        sees_of_a_grain(host, image, USER, UsersHost.grain_processes)  # it waits for the image
+    assert left_in(store, accounts[USER]) == ["", ".lock"], os.listdir(os.path.dirname(lock))
     library = os.path.join(host.server_dir, "library")
     assert os.stat(library).st_mode & 0o077 == 0, "contents are not for other accounts"
 

@@ -127,7 +127,7 @@ def scheduler_cases():
              code=None, refuse="landlock_create_ruleset::ENOSYS"),
         case("no_seccomp", [], "cannot seccomp SECURITY.md", code=None,
              refuse="seccomp::ENOSYS"),
-        case("group", ["--group", "daemon"], ["open @/", "group daemon not permitted"],
+        case("group", ["--group", "daemon"], ["open @ ", "group daemon not permitted"],
              refuse="chmod::EPERM"),
         case("suspect", [], "open @/suspect: Is a directory", files={"d/suspect": None}),
         case("no_room", [], "map @/suspect space left", refuse="posix_fallocate:suspect:ENOSPC"),

@@ -52,6 +52,13 @@ class Test:
         text = out.read()
         assert text == "".join(f"step {i}\n" for i in range(1, count + 1)), f"output differs: {text[:200]!r}"
 
+    def refusals(self, *commands):
+        """What they say, asked at once, as each tries for long, when they get no answer."""
+        asked = [self.pool.start([program("dcs"), command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for command in commands]
+        said = [process.communicate(timeout=300)[1] for process in asked]
+        assert all(process.returncode == 5 for process in asked), said
+        return said
+
     def session(self, words):
         return self.pool.dcs("map", "--", "/bin/echo", "{}", ":::", *words).stdout.decode().split()
 
@@ -77,9 +84,14 @@ def killed_at_points(test):
                 test.kill("scheduler")
                 with open(os.path.join(test.scheduler, "attached"), "w") as file:
                     file.write("never   \n")
-            environment = dict(pool.env, DCS_FAILPOINTS=f"{point}=kill@1", DCS_PATIENCE_S="2")
-            subprocess.run([os.path.join(pool.bin, "dcs"), "up", "--dir", pool.dir], env=environment, timeout=300,
-                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            visits = os.path.join(pool.base, point)
+            environment = dict(pool.env, DCS_FAILPOINTS=f"{point}=kill@1", DCS_FAILPOINT_LOG=visits, DCS_PATIENCE_S="2")
+            up = subprocess.Popen([os.path.join(pool.bin, "dcs"), "up", "--dir", pool.dir], env=environment,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            if role == "scheduler":  # it dies before servers call in, for which `up` waits
+                wait_for(f"a visit of {point}", lambda: os.path.exists(visits) and f"{point} kill" in open(visits).read(), timeout=120)
+                up.kill()
+            up.wait(timeout=300)
             caller = pool.start([program("dcs"), "run", "--", "/bin/echo", point], stdout=subprocess.PIPE)
             lock = os.path.join(pool.dir, role, "lock")
             wait_for(f"the {role} to die at {point}", lambda: lock_holder(lock) is None, timeout=120)
@@ -154,10 +166,9 @@ def blocking(test):
     assert caller.poll() is None
     caller.kill()
     caller.wait()
-    for command in ("doctor", "status"):
-        said = pool.dcs(command, check=False)
-        assert said.returncode == 5 and tells(said.stderr, "commits waited backup's copy store"), said
-        assert b"dcs backup detach" in said.stderr and b"promoted elsewhere" in said.stderr, said
+    for said in test.refusals("doctor", "status"):
+        assert tells(said, "commits waited backup's copy store"), said
+        assert b"dcs backup detach" in said and b"promoted elsewhere" in said, said
     caller = pool.start([program("dcs"), "run", "--", "/bin/true"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     result = pool.dcs("backup", "detach")
     assert b"do not wait" in result.stdout
@@ -200,16 +211,17 @@ def damaged(test):
     with open(os.path.join(other, "turns/applied"), "w") as file:  # it was once complete, and could be the later one
         file.write("?")
     caller = pool.start([program("dcs"), "run", "--", "/bin/true"], stderr=subprocess.DEVNULL)  # it may give up
-    pool.dcs("up", "--dir", pool.dir, check=False)
+    up = pool.start([program("dcs"), "up", "--dir", pool.dir], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_for("the backup", lambda: lock_holder(os.path.join(pool.dir, "backup/lock")), timeout=120)
     reason = "backup cannot keep copy `current` damaged"
-    for command in ("doctor", "status"):
-        wait_for(f"the reason in dcs {command}", lambda: tells(pool.dcs(command, check=False).stderr, reason), timeout=120)
-    said = pool.dcs("doctor", check=False).stderr
-    assert tells(said, "hint: remove cause backup's host") and b"start the backup" not in said, said
+    for said in wait_for("the reason in both", lambda: (lambda both: all(tells(said, reason) for said in both) and both)(
+            test.refusals("doctor", "status")), timeout=120):
+        assert tells(said, "hint: remove cause backup's host") and b"start the backup" not in said, said
     status = pool.dcs("backup", "status").stdout
     assert tells(status, "copy `current` damaged") and b"not connected (" not in status, status
     shutil.rmtree(other)
     test.current()
+    up.wait(timeout=300)
     caller.kill()
     caller.wait()
     assert pool.dcs("run", "--", "/bin/echo", "late").stdout == b"late\n"

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 
-from begin_world import DCS_GROUP, LIBC, PORT, REPORT_FD, USERS, Stranger, shared
+from begin_world import DCS_GROUP, LIBC, PORT, REPORT_FD, USERS, Hole, Stranger, shared
 
 CASES = []
 ROOT_NEEDED = "mode 2755"
@@ -338,4 +338,15 @@ case("peer: nonsense", "does not speak TLS", world=junk(b"HTTP/1.1 400 Bad Reque
 case("peer: hangs up", "closed the connection", world=junk(b"", 0), **hurry)
 case("peer: a byte now and then", "does not answer", world=junk(b"\x16\x03\x03\x40\x00" + b"x" * 16000, 0.05), **hurry)
 case("peer: nobody", "no scheduler answers", world=lambda w: ([w.end_peer(n) for n in list(w.peers)], None)[1], **hurry)
+def behind_a_hole(first, scheduler):  # which has half of the time
+    def make(w):
+        hole = Hole(first)
+        w.peer()
+        w.write("/etc/hosts", "::1 twice\n127.0.0.1 twice\n")
+        w.configure(f"scheduler {scheduler}\n")
+        return lambda: (hole.close(), w.configure())
+    return make
+patient = {"env": lambda w: {"DCS_PATIENCE_S": "16"}}
+case("peer: the first of two does not answer", world=behind_a_hole("127.0.0.2", f"127.0.0.2:{PORT},127.0.0.1:{PORT}"), **patient)
+case("peer: the first address of a name does not answer", world=behind_a_hole("::1", f"twice:{PORT}"), **patient)
 case("peer: an unknown name", "address not known", world=conf("scheduler no.such.host.invalid:7001\n"), **hurry)

@@ -262,7 +262,7 @@ class World:
         same("DCS_AUTH_FD", len(own), 1)
         text = bytes.fromhex(o["credentials"] or "").decode(errors="replace")
         same("credentials", [re.sub("[0-9a-f]{64}$", "TOKEN", line) for line in text.split("\n")[:3]],
-             ["DCS-CREDENTIALS 1", f"scheduler 127.0.0.1:{PORT}", "token TOKEN"])
+             ["DCS-CREDENTIALS 1", re.search("^scheduler .*", open("/etc/dcs/pool.conf").read(), re.M)[0], "token TOKEN"])
         same("keys in them", re.findall("BEGIN (.*?)-----", text), ["PRIVATE KEY", "CERTIFICATE", "CERTIFICATE"])
         known = {own[0].split(b"=")[1].decode() if own else "", "0", "1", "2"}
         strange = [line for line in o.all("fd") if line.split()[0] not in known]
@@ -271,6 +271,22 @@ class World:
         if stds:
             same("standard descriptors", {line.split()[0] for line in o.all("fd")} >= {"0", "1", "2"}, True)
         return "; ".join(wrong) or None
+
+
+class Hole:
+    """An address that answers nothing, as that of a host without power: its queue of connections stays full."""
+
+    def __init__(self, host, port=PORT):
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self.sockets = [socket.create_server((host, port), family=family, backlog=0)]
+        for _ in range(4):
+            self.sockets.append(socket.socket(family))
+            self.sockets[-1].setblocking(False)
+            self.sockets[-1].connect_ex((host, port))
+
+    def close(self):
+        for each in self.sockets:
+            each.close()
 
 
 class Stranger:

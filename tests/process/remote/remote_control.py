@@ -1,13 +1,17 @@
 """Control programs of other hosts: they work over TLS, killed or not, also while the scheduler is away; and no other peer does
 with what he could have got hold of. The part of dcs_begin is played by remote_peer.py; begin_remote.py has the real one."""
+import contextlib
 import json
 import os
 import re
 import signal
 import socket
 import ssl
+import subprocess
+import tempfile
 import time
 
+from begin_world import LIBC, Hole
 from hurry import Hurry
 from pool import frame_in, tells, wait_for
 from remote_peer import (AUTH_REPLY, BEGUN, BEGIN_CONTROL, CLOSE, DONE, ERROR, GET_AUTH, GKILL, HELLO, OPEN_REPLY, PROTOCOL,
@@ -78,6 +82,17 @@ def programs_work(pool):
     assert ann.token.hex() not in pool.text("scheduler.log")
     pool.logged("scheduler.log", "ann begins control program dcs host desk1")
     pool.logged("scheduler.log", "issued control program ann/desk1/dcs")
+
+
+def one_of_two_answers(pool):
+    """The first address of a name has its share of the time, and leaves the second one the rest."""
+    ann = pool.begin("desk1", "ann")
+    port = int(ann.address.rsplit(":", 1)[1])
+    if len({at[4][0] for at in socket.getaddrinfo("localhost", port, type=socket.SOCK_STREAM)} & {"::1", "127.0.0.1"}) < 2:
+        return
+    with contextlib.closing(Hole("::1", port)):
+        ann.address = f"localhost:{port}"
+        assert pool.run(ann, "session", "ls", "-o", "name", env={"DCS_PATIENCE_S": "10"}).returncode == 0
 
 
 def nothing_in_the_clear(pool):
@@ -300,9 +315,21 @@ def hosts_are_revoked(pool):
     open(gate, "w").close()
 
 
+def two_addresses():
+    """Of localhost, in a mount namespace of the test; only root can have them."""
+    if os.getuid() != 0 or LIBC.unshare(0x20000) != 0:
+        return
+    with tempfile.NamedTemporaryFile("w") as hosts:
+        hosts.write(open("/etc/hosts").read() + "::1 localhost\n")
+        hosts.flush()
+        for words in (["--make-rprivate", "/"], ["--bind", hosts.name, "/etc/hosts"]):
+            subprocess.run(["mount", *words], check=True)
+
+
 def main():
+    two_addresses()
     with RemotePool() as pool, Hurry(pool):
-        for part in (hosts_join, hosts_renew, programs_work, nothing_in_the_clear, killed_and_rerun, waits_for_ever, others_are_refused,
+        for part in (hosts_join, hosts_renew, programs_work, one_of_two_answers, nothing_in_the_clear, killed_and_rerun, waits_for_ever, others_are_refused,
                      hosts_are_judged, certificates_are_judged, connections_are_judged, hosts_are_revoked):
             part(pool)
             print(part.__name__.replace("_", " "), flush=True)

@@ -53,10 +53,24 @@ def scancel_writes_to_the_output_of_the_job_only(slurm):
     wait_for("the words of scancel", lambda: f"JOB {job} ON" in slurm.read("plain-out"))
 
 
+def the_words_of_a_limit_go_to_no_other_file(slurm):
+    """A job that its limit ended before it wrote: squeue says so in its file, which another user may have made a link by then."""
+    own = slurm.write("beyond-the-limit", "as it was\n")
+    out = os.path.join(slurm.work, "limit-out")
+    job = slurm.run("sbatch", "--parsable", "-o", out, "-t", "0:05", "--wrap", "echo begun; sleep 1000")
+    slurm.until("the job", lambda: os.path.exists(out) and slurm.read("limit-out"))
+    os.unlink(out)
+    os.symlink(own, out)
+    slurm.until("its end", lambda: slurm.run("sacct", "-nPX", "-j", job, "-o", "State") == "TIMEOUT")
+    assert slurm.read("beyond-the-limit") == "as it was\n", slurm.read("beyond-the-limit")
+
+
 def main():
     words_of_hosts_drive_no_terminal()
     with Pool(1, 2, 0.5) as pool:
-        scancel_writes_to_the_output_of_the_job_only(Facade(pool, "slurm"))
+        slurm = Facade(pool, "slurm")
+        scancel_writes_to_the_output_of_the_job_only(slurm)
+        the_words_of_a_limit_go_to_no_other_file(slurm)
 
 
 if __name__ == "__main__":

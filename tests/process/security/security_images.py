@@ -1,10 +1,12 @@
 #!/usr/bin/python3
 """What an image may unpack to. dcs_container is run as the launcher runs it, without a pool: beyond the host's size of unpacked
-images by bytes or by names it ends tar, and says so; older images go by size, and what a killed grain has begun goes too. And
-what podman reads: no other process of the account reaches it, so that podman starts no programs of others."""
+images by bytes or by names it ends tar, and says so; older images go by size, and what a killed grain has begun goes too; what fails
+by this host's fault is given back. And what podman reads: no other process of the account reaches it, so that podman starts no programs of others."""
+import fcntl
 import hashlib
 import io
 import os
+import struct
 import subprocess
 import sys
 import tarfile
@@ -14,7 +16,8 @@ import containers
 from pool import about, program, wait_for
 
 MB = 1 << 20
-NOT_EXECUTABLE = 126
+NOT_EXECUTABLE, GIVEN_BACK = 126, 74
+FIEMAP, NOT_PLACED = 0xC020660B, 0x6  # unknown place, or delayed allocation
 PODMAN = "/usr/bin/podman"
 # In podman's place: says how it was called and what its configuration is, and waits.
 MADE_PODMAN = """#!/bin/sh
@@ -22,7 +25,7 @@ MADE_PODMAN = """#!/bin/sh
 while [ -d {base} ] && [ ! -e {base}/go ]; do sleep 0.02; done
 exit 1
 """
-IN_ITS_PLACE = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", f'mount --bind $0 {PODMAN} && exec "$@"']
+WITH_MOUNT = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", 'mount $0 && exec "$@"']
 
 
 def rootfs(path, files=1, size=0):
@@ -48,9 +51,20 @@ class Host:
         return grain.returncode, said.decode()
 
     def start(self, image, images_mb, by=(), argv=("/none",)):
-        words = [program("dcs_container"), "run", image, self.store, self.name(image), self.grains, "0", str(images_mb), "", "", "", argv[0]]
-        return subprocess.Popen([*by, *words, *argv], env=dict(os.environ, DCS_GRAIN_DIR=os.path.join(self.grains, "g/room")),
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+        with open(image, "rb") as archive:
+            words = [program("dcs_container"), "run", str(archive.fileno()), self.store, self.name(image), self.grains, "0", str(images_mb),
+                     "", "", "", argv[0]]
+            return subprocess.Popen([*by, *words, *argv], env=dict(os.environ, DCS_GRAIN_DIR=os.path.join(self.grains, "g/room")),
+                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                                    pass_fds=[archive.fileno()])
+
+    def given_back(self):
+        """Whether the grain has asked for it, since it was asked last."""
+        try:
+            os.remove(os.path.join(self.grains, "g/room/announce"))
+            return True
+        except FileNotFoundError:
+            return False
 
     @staticmethod
     def name(image):
@@ -99,6 +113,64 @@ def opened_or_made(path):
     return False
 
 
+def extents_not_on_disk(path):
+    """How many parts of the file the file system has not placed yet; None: it does not say."""
+    fields = struct.Struct("=QQLLLL"), struct.Struct("=QQQQQLLLL")
+    asked = bytearray(fields[0].pack(0, MB, 0, 0, 16, 0).ljust(fields[0].size + 16 * fields[1].size, b"\0"))
+    with open(path, "rb") as file:
+        try:
+            fcntl.ioctl(file, FIEMAP, asked)
+        except OSError:
+            return None
+    found = fields[0].unpack_from(asked)[3]
+    return sum(bool(fields[1].unpack_from(asked, fields[0].size + i * fields[1].size)[5] & NOT_PLACED) for i in range(found))
+
+
+def whole_on_the_disk(host):
+    """What has the image's name is whole after a power failure, too."""
+    image = rootfs(os.path.join(host.base, "synced.tar.gz"), size=MB // 2)
+    host.run(image, 600)
+    assert extents_not_on_disk(os.path.join(host.store, host.name(image), "file0")) in (0, None)
+
+
+def at_fault(host, image, by):
+    """Who is, if the image is not unpacked."""
+    host.given_back()
+    out, _ = (grain := host.start(image, 600, by)).communicate(timeout=60)
+    assert not host.has(image) and not host.has(image, ".new"), out
+    assert grain.returncode == (GIVEN_BACK if (back := host.given_back()) else NOT_EXECUTABLE), (grain.returncode, out)
+    return ("host" if back else "image"), out.decode()
+
+
+def whose_fault_it_is(host):
+    """A full disk or a program that is killed says nothing about the image."""
+    image, broken = rootfs(os.path.join(host.base, "fault.tar.gz"), size=4 * MB), os.path.join(host.base, "broken.tar")
+    with open(broken, "wb") as file:
+        file.write(b"no archive" * 1000)
+    killed = os.path.join(host.base, "killed")
+    with open(killed, "w") as file:
+        file.write("#!/bin/sh\nkill -9 $$\n")
+    os.chmod(killed, 0o755)
+    who, said = at_fault(host, broken, [])
+    assert who == "image" and about(said, "tar cannot unpack"), (who, said)
+    who, said = at_fault(host, image, ["prlimit", "--fsize=100000"])
+    assert who == "image" and about(said, "tar cannot unpack File size limit"), (who, said)
+    for full in (image, rootfs(os.path.join(host.base, "faults.tar.gz"), files=3, size=4 * MB)):
+        who, said = at_fault(host, full, [*WITH_MOUNT, "-t tmpfs -o size=1m none " + host.store])
+        assert who == "host" and about(said, "tar cannot unpack"), (who, said)
+    who, said = at_fault(host, image, [*WITH_MOUNT, f"--bind {killed} /bin/tar"])
+    assert who == "host" and about(said, "tar cannot list"), (who, said)
+    if not os.access(PODMAN, os.X_OK):
+        return
+    layers = os.path.join(host.base, "no_layers.tar")
+    with tarfile.open(layers, "w") as archive:
+        archive.addfile(tarfile.TarInfo("manifest.json"))
+    who, said = at_fault(host, layers, [])
+    assert who == "image" and about(said, "podman cannot load"), (who, said)
+    who, said = at_fault(host, layers, [*WITH_MOUNT, f"--bind {killed} {PODMAN}"])
+    assert who == "host" and about(said, "podman cannot load"), (who, said)
+
+
 def podman_reads_only_its_own(host):
     """While it unpacks an image, and while it starts a container."""
     made, said, go = (os.path.join(host.base, name) for name in ("podman", "said", "go"))
@@ -109,7 +181,7 @@ def podman_reads_only_its_own(host):
     with tarfile.open(layers, "w") as archive:
         archive.addfile(tarfile.TarInfo("manifest.json"))
     for image, expected in ((layers, "podman cannot load"), (plain, "podman:")):
-        grain = host.start(image, 600, [*IN_ITS_PLACE, made])
+        grain = host.start(image, 600, [*WITH_MOUNT, f"--bind {made} {PODMAN}"])
         wait_for("podman", lambda: os.path.exists(said) or grain.poll() is not None)
         assert grain.poll() is None, grain.communicate()
         text = open(said).read()
@@ -152,6 +224,8 @@ def main():
         too_large(host)
         older_ones_go_by_size(host)
         what_was_begun_goes(host)
+        whose_fault_it_is(host)
+        whole_on_the_disk(host)
         if os.access(PODMAN, os.X_OK):
             podman_reads_only_its_own(host)
             if os.access("/bin/busybox", os.X_OK):

@@ -182,6 +182,7 @@ TEST_CASE("a line for a shell is told from a program, and how to hand it to one"
     for (const char *name : {"echo", "./run-it.sh", "/usr/bin/c++", "{}", "{.}_x,y=z"})
         CHECK_FALSE(is_shell_text(name));
     CHECK(through_a_shell("echo {} | wc -c") == R"(sh -c 'echo "$1" | wc -c' sh {})");
+    CHECK(through_a_shell("gzip -c {} > {.}.gz") == R"(sh -c 'gzip -c "$1" > "$2".gz' sh {} {.})");
     CHECK(through_a_shell("date | wc") == "sh -c 'date | wc'");
     CHECK(through_a_shell("echo 'a'") == R"(sh -c 'echo '\''a'\''')");
 }

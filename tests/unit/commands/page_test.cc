@@ -283,6 +283,7 @@ TEST_CASE("what the scheduler measures of itself, ends of certificates and a bac
     s.hosts = {a_host("a", "active", 4, 3), a_host("b", "active", 4, 1)};
     s.hosts[0].expires_s = 1'800'000'000;
     s.members.push_back({"lab", "client", "", true, false, 5, 1'700'000'000, {}});
+    s.members.push_back({"a", "client", "", true, false, 5, 1'750'000'000, {}});
     CHECK(metrics_of(s, HostCounters(), Journal(0), {}).text.find("dcs_request_duration") == std::string::npos);
     CHECK(metrics_of(s, HostCounters(), Journal(0), {}).text.find("dcs_backup_connected") == std::string::npos);
     s.system.bounds_us = {500, 1'000'000};
@@ -297,15 +298,16 @@ TEST_CASE("what the scheduler measures of itself, ends of certificates and a bac
           "dcs_request_duration_seconds_sum{call=\"submit\"} 2.5\n",
           "dcs_request_duration_seconds_count{call=\"submit\"} 6\n",
           "dcs_store_commit_duration_seconds_bucket{le=\"1.0\"} 4\n", "dcs_ready_queue_oldest_seconds 75\n",
-          "dcs_host_certificate_end_timestamp_seconds{host=\"a\"} 1800000000\n",
-          "dcs_host_certificate_end_timestamp_seconds{host=\"lab\"} 1700000000\n", "dcs_backup_connected 0\n",
-          "dcs_store_copy_lag_seconds 12\n"}) {
+          "dcs_host_certificate_end_timestamp_seconds{host=\"a\",role=\"server\"} 1800000000\n",
+          "dcs_host_certificate_end_timestamp_seconds{host=\"a\",role=\"client\"} 1750000000\n",
+          "dcs_host_certificate_end_timestamp_seconds{host=\"lab\",role=\"client\"} 1700000000\n",
+          "dcs_backup_connected 0\n", "dcs_store_copy_lag_seconds 12\n"}) {
         INFO(line);
         CHECK(m.text.find(line) != std::string::npos);
         CHECK(m.open.find(line) != std::string::npos);
     }
     CHECK(m.text.find("odd") == std::string::npos);  // counts without bounds
-    CHECK(m.text.find("end_timestamp_seconds{host=\"b\"}") == std::string::npos);
+    CHECK(m.text.find("end_timestamp_seconds{host=\"b\"") == std::string::npos);
     CHECK(head_panel(s).find("vault, not connected; copy of the store: lagging, behind, 12 s behind") !=
           std::string::npos);
 }

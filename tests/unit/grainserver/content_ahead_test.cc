@@ -171,3 +171,34 @@ TEST_CASE("an output begins again on another link") {
     b.reconnect();
     REQUIRE(b.put_at() == pieces(0, 1));
 }
+
+TEST_CASE("only failures in a row give outputs up") {
+    ContentBench b;
+    b.launch_with(id(), {data('a', 1), output("o")});
+    for (int i = 0; i < 3; ++i) {
+        REQUIRE(b.one<PlaceFiles>().id == id());
+        b.in(FilesMissing{id(), {data('a', 1)}});
+        b.piece(1, 1);
+        b.write();
+    }
+    REQUIRE(b.one<PlaceFiles>().id == id());
+    b.in(FilesPlaced{id()});
+    b.in(GrainStarted{id()});
+    b.clear();
+    b.end(id());
+    const auto fail_thrice = [&] {
+        for (int i = 0; i < 3; ++i) {
+            REQUIRE(b.one<KeepOutputs>().id == id());
+            b.in(OutputsUnkept{id(), Code::io_error, "a bad block"});
+            b.pass(seconds(10));
+            REQUIRE(b.state.grains.size() == 1);
+        }
+    };
+    fail_thrice();
+    REQUIRE(b.one<KeepOutputs>().id == id());
+    b.in(OutputsKept{id(), {made_file("o", 'o', 600), made_file("p", 'p', 600)}, ""});
+    b.taken('o', 600);
+    b.clear();
+    b.in(PieceUnreadable{digest('p'), "a bad block"});
+    REQUIRE(b.state.grains.size() == 1);
+}

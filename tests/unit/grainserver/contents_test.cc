@@ -124,6 +124,48 @@ TEST_CASE("a full disk: unused contents are removed, else nothing is left of wha
     REQUIRE(::umount2(disk.c_str(), MNT_DETACH) == 0);
 }
 
+TEST_CASE("a full disk: unused contents make way for what a grain needs and makes, not for its other outputs") {
+    Shell s;
+    const char *disk = s.dir.path.c_str();
+    if (::mount("tmpfs", disk, "tmpfs", 0, "size=3m") != 0) {
+        WARN("SKIPPED: no small file system can be mounted here");
+        return;
+    }
+    REQUIRE(s.files.open(disk, "local1", boot_id()));
+    REQUIRE(s.contents.open(disk, "here-linux", 1u << 30, [&s] { return s.needed; }));
+    const auto bytes = [](std::size_t size, char c) { return std::string(size, c); };
+    const auto in_library = [&](const std::string &digest) {
+        struct stat st {};
+        return ::stat((folder_of(disk, digest) + "/content").c_str(), &st) == 0;
+    };
+    SECTION("files") {
+        const std::string text = bytes(800'000, 'i'), old = s.fetched(FileRole::data, "", bytes(1'600'000, 'o')).digest;
+        s.prepare({s.fetched(FileRole::input, "", text)}, "/bin/none", "checkpoint");
+        s.needed = {pki::sha256_text(text)};
+        s.place();
+        CHECK(get_file(s.room() + "/input") == "checkpoint" + text);
+        CHECK_FALSE(in_library(old));
+    }
+    SECTION("outputs") {
+        const std::string old = s.fetched(FileRole::data, "", bytes(1'600'000, 'o')).digest;
+        s.make = [&] { put_file(s.work() + "/o", bytes(900'000, 'x')); };
+        const OutputsKept kept = s.outputs({"o"});
+        CHECK(kept.files[0].digest == pki::sha256_text(bytes(900'000, 'x')));
+        CHECK(get_file(folder_of(disk, kept.files[0].digest) + "/content") == bytes(900'000, 'x'));
+        CHECK_FALSE(in_library(old));
+    }
+    SECTION("other outputs") {
+        s.prepare({{FileRole::output, "o", "", 0, ""}, {FileRole::output, "p", "", 0, ""}});
+        s.place();
+        for (const char *name : {"o", "p"}) put_file(s.work() + "/" + name, bytes(800'000, *name));
+        s.contents.keep_outputs(s.id);
+        s.run();
+        CHECK(s.take<OutputsUnkept>().code == Code::no_space);
+        CHECK(in_library(pki::sha256_text(bytes(800'000, 'o'))));
+    }
+    REQUIRE(::umount2(disk, MNT_DETACH) == 0);
+}
+
 TEST_CASE("staged files are the grain's own copies, below its working directory") {
     Shell s;
     const auto a = s.fetched(FileRole::data, "in/deep/a.txt", "data");

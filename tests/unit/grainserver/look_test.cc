@@ -71,3 +71,21 @@ TEST_CASE("a grain that is killed before it has files for its output fails, one 
     CHECK(r.reason.empty() == by_signal);
     CHECK(r.exit_code == (by_signal ? 0 : 74));
 }
+
+TEST_CASE("files that cannot be read from time to time are no reason to give a grain up") {
+    Bench b;
+    b.connect(9);
+    b.run_grain(id());
+    for (unsigned seq = 1; seq <= 3; ++seq) {
+        for (int i = 0; i < 3; ++i) {
+            INFO(seq << " " << i);
+            b.pass(seconds(9));
+            b.look(id(), dir({{seq, 5}, {seq + 1, 5}}, {{seq, 3}}));
+            b.one<SendReport>();
+            if (i < 2) b.in(ReportUnsendable{id(), ReportUnsendable::Why::unreadable, 0, "input/output error"});
+        }
+        b.ack(id(), seq, false, wire::Verdict::taken);
+    }
+    REQUIRE(b.state.grains.size() == 1);
+    REQUIRE(b.state.grains.begin()->second.ending == Ending::none);
+}

@@ -2,13 +2,45 @@
 
 #include <csignal>
 #include <cstdio>
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "locks/files/queue.h"
+#include "locks/slot_wait.h"
 #include "slot_bench.h"
 
 using namespace lock_bench;
 using scratch::Directory;
+
+namespace {
+
+std::string replaced_by_link_to;  // what another account, that may write the directory, does to a new FIFO
+
+}  // namespace
+
+// In place of the C library's.
+extern "C" int mkfifo(const char *path, mode_t mode) {
+    if (::mknodat(AT_FDCWD, path, S_IFIFO | mode, 0) != 0) return -1;
+    if (replaced_by_link_to.empty()) return 0;
+    return ::unlink(path) == 0 ? ::symlink(replaced_by_link_to.c_str(), path) : -1;
+}
+
+TEST_CASE("a bell whose name becomes a link changes the mode of no other file") {
+    Directory dir;
+    const std::string mine = dir.path() + "/mine";
+    REQUIRE(::close(::open(mine.c_str(), O_CREAT | O_WRONLY, 0600)) == 0);
+    replaced_by_link_to = mine;
+    CHECK_FALSE(Bell::open(place_in(dir, "s"), 0666));
+    replaced_by_link_to.clear();
+    struct stat st = {};
+    REQUIRE(::stat(mine.c_str(), &st) == 0);
+    CHECK((st.st_mode & 0777) == 0600);
+    REQUIRE(Bell::open(place_in(dir, "s"), 0666));
+    REQUIRE(::stat((dir.path() + "/s.bell").c_str(), &st) == 0);
+    CHECK((st.st_mode & 0777) == 0666);
+}
 
 TEST_CASE("C1 a taker that lets go while a child keeps the slot: who waits is woken by the child's end") {
     Directory dir;

@@ -188,6 +188,17 @@ TEST_CASE("directories longer than a socket address") {
     CHECK_FALSE(server->listen_unix(path + "/nowhere", "s", 0600, limits));
 }
 
+TEST_CASE("a socket for a group belongs to it from the beginning") {
+    if (::geteuid() != 0) return;
+    Directory dir;
+    std::unique_ptr<Loop> loop = Loop::create();
+    REQUIRE(loop->listen_unix(dir.path(), "s", 0660, limits_of(1000, 5000, 5000), 7));
+    struct stat st = {};
+    REQUIRE(::stat((dir.path() + "/s").c_str(), &st) == 0);
+    CHECK(st.st_gid == 7);
+    CHECK((st.st_mode & 0777) == 0660);
+}
+
 TEST_CASE("a left-over socket is replaced, anything else is not") {
     Directory dir;
     const Limits limits = limits_of(1000, 5000, 5000);

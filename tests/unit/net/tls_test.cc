@@ -2,6 +2,10 @@
 #include <functional>
 #include <thread>
 
+#include <poll.h>
+
+#include "base/bytes.h"
+#include "net/look_up.h"
 #include "net/tls.h"
 #include "support/about.h"
 #include "tls_peers.h"
@@ -222,6 +226,41 @@ TEST_CASE("TLS: our caller and doors that are none, or old") {
     CHECK(inbox.next().why.find("refused") != std::string::npos);
     loop->connect_tls("nowhere", tls_limits(), context_of(issuer.host(), issuer.trust(pki::Role::scheduler)));
     CHECK(inbox.next().why.find("is not an address") != std::string::npos);
+}
+
+TEST_CASE("TLS: an address that does not answer leaves the others of its name their time") {
+    Two two;
+    two.open_door();
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_port = htons(two.there->port_of(two.door));
+    ByteWriter places;
+    places.u8(1);
+    for (const in_addr_t address : {INADDR_LOOPBACK + 1, INADDR_LOOPBACK}) {
+        at.sin_addr.s_addr = htonl(address);
+        places.text({reinterpret_cast<const char *>(&at), sizeof at});
+    }
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
+    const auto *hole = reinterpret_cast<const sockaddr *>(&at);
+    std::vector<Fd> full;  // a queue with room for one connection
+    for (int i = 0; i < 5; ++i) {
+        full.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+        if (i == 0) REQUIRE((::bind(full[0].get(), hole, sizeof at) == 0 && ::listen(full[0].get(), 0) == 0));
+        else (void)::connect(full[i].get(), hole, sizeof at);
+    }
+    int pair[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+    const Fd asks(pair[0]), asked(pair[1]);
+    look_up_by(asks.get());
+    two.here->connect_tls("twice:" + std::to_string(ntohs(at.sin_port)), limits_of(8u << 20, 5000, 8000),
+                          context_of(two.issuer.host(), two.issuer.trust(pki::Role::scheduler)));
+    pollfd question{asked.get(), POLLIN, 0};
+    REQUIRE(two.until([&] { return ::poll(&question, 1, 0) == 1; }));
+    look_up_by(-1);
+    Fd end;
+    REQUIRE((receive_packet(asked.get(), look_up_packet_max, end) && end));
+    REQUIRE(::write(end.get(), places.bytes().data(), places.bytes().size()) > 0);
+    CHECK(two.wait_caller(What::opened).certified.name == "scheduler");
 }
 
 // What a caller makes of the handshake of the two: whether it failed for the time of a certificate.

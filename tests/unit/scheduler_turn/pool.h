@@ -51,7 +51,10 @@ public:
         if (!authority) return Outside::issue_program(p);
         return wire::Begun{"", "certificate of " + p.user + "/" + p.host + "/" + p.ident, "authority"};
     }
-    Status check_login(const std::string &) override { return login; }
+    Status check_login(const std::string &user) override {
+        looked_up.push_back(user);
+        return login;
+    }
     Status reread_settings(bool) override { return reread ? reread() : Status::ok(); }
     Status remove_host_line(const std::string &name) override {
         removed_lines.push_back(name);
@@ -72,7 +75,7 @@ public:
     std::deque<library::Job> library_jobs;           // done by Pool::do_library_jobs()
     std::string died;
     wire::MirrorStatus copy;
-    std::vector<std::string> removed_lines;
+    std::vector<std::string> removed_lines, looked_up;
     Status line_stays;
     std::function<Status()> reread;
     Status login;           // what the tables of users say

@@ -151,8 +151,10 @@ TEST_CASE("the host of a program may say two things") {
     refused(call, Code::invalid);
     refused(desk.asking("root"), Code::refused);
     refused(desk.asking("../x"), Code::invalid);
+    CHECK(pool.outside->looked_up.empty());
     pool.outside->login = fail(Code::refused, "unknown login");
     refused(desk.asking(), Code::refused);
+    CHECK(pool.outside->looked_up == std::vector<std::string>{"ann"});
     pool.outside->login = Status::ok();
     pool.disk.set_capacity(0);
     REQUIRE(pool.store->flush().answer == store::Answer::done);

@@ -70,7 +70,9 @@ int orphan_of(const std::string &directory) {
     for (const int pid : numbers_in("/proc")) {
         const std::string words = kernel_text("/proc/" + std::to_string(pid) + "/cmdline", most_service_bytes);
         const bool daemon = words.substr(0, words.find('\0')).find("/dcs_") != words.npos;
-        if (daemon && words.find('\0' + directory + '/') != words.npos) return pid;
+        if (!daemon) continue;
+        for (const char *below : {"/scheduler", "/servers/"})
+            if (words.find('\0' + directory + below) != words.npos) return pid;
     }
     return 0;
 }

@@ -96,12 +96,19 @@ Result<wire::AnyMessage> ask_once(const JoinOrder &order) {
     return ask_scheduler(order.addresses, {}, trust, order.call);
 }
 
-// Asks until there is an answer that is one, or the time is over.
+// Asks until there is an answer that is one, or the time is over. A scheduler that has said to wait may be restarted.
 Result<wire::Joined> ask_to_join(const JoinOrder &order, const std::string &words) {
     const Instant end = boot_clock() + order.wait;
-    for (bool told = false;; told = true) {
+    bool told = false, lost = false;
+    for (;; ::usleep(static_cast<useconds_t>(ask_again.ns / 1000))) {
         auto reply = ask_once(order);
-        if (!reply) return reply.status();
+        const bool over = boot_clock() + ask_again > end;
+        if (!reply) {
+            if (!told || over || reply.status().code != Code::unreachable) return reply.status();
+            if (!lost) std::fprintf(stderr, "dcs: %s; asking again\n", printable(reply.status().text).c_str());
+            lost = true;
+            continue;
+        }
         if (auto *joined = std::get_if<wire::Joined>(&*reply)) return std::move(*joined);
         if (const auto *error = std::get_if<wire::ErrorReply>(&*reply))
             return fail(static_cast<Code>(error->code), error->text);
@@ -112,8 +119,8 @@ Result<wire::Joined> ask_to_join(const JoinOrder &order, const std::string &word
                          "dcs: waiting for approval. On the scheduler's host, `dcs host approve` must show the same "
                          "words:\n  %s\n  dcs host approve %s %s\n",
                          words.c_str(), pending->host.c_str(), words.c_str());
-        if (boot_clock() + ask_again > end) return fail(Code::nothing_yet, "no operator has approved this host");
-        ::usleep(static_cast<useconds_t>(ask_again.ns / 1000));
+        told = true;
+        if (over) return fail(Code::nothing_yet, "no operator has approved this host");
     }
 }
 

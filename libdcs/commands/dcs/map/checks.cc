@@ -84,6 +84,19 @@ static bool of_its_inputs(std::string_view mark, const MapPlan &plan) {
     return ident == ident_of(plan) || (inputs && ident == ident_of(plan, static_cast<std::size_t>(*inputs)));
 }
 
+// A file that this map would write and that it has not made before, when it had `known` inputs; empty: there is none.
+static std::string taken_name(const std::string &directory, std::int64_t known, std::int64_t inputs) {
+    std::error_code unread;
+    for (std::filesystem::directory_iterator at(directory, unread), end; !unread && at != end; at.increment(unread)) {
+        const std::string name = at->path().filename();
+        const std::size_t dot = name.rfind('.');
+        const auto number = number_of(name.substr(0, dot), known + 1, inputs);
+        if (number && (name == std::to_string(*number) + ".out" || name == std::to_string(*number) + ".err"))
+            return name;
+    }
+    return "";
+}
+
 std::optional<Failure> make_results(const std::string &directory, const MapPlan &plan) {
     if (directory.empty()) return std::nullopt;
     const auto wrong = [&](int error) {
@@ -101,6 +114,14 @@ std::optional<Failure> make_results(const std::string &directory, const MapPlan 
                        "dcs map: --results " + directory + " has the results of a map with other words or inputs",
                        "name another directory, or remove that one"};
     if (theirs && *theirs == ours) return std::nullopt;
+    std::string_view known = theirs ? *theirs : std::string_view();
+    take_line(known);
+    const std::string taken =
+        taken_name(directory, number_of(take_line(known), 0, INT32_MAX).value_or(0), std::ssize(plan.inputs));
+    if (!taken.empty())
+        return Failure{exits::refused, "refused",
+                       "dcs map: --results " + directory + " has a file " + taken + " that this map did not make",
+                       "name another directory, or remove that file"};
     if (Status s = replace_file(AT_FDCWD, mark, ours); !s) return failure_of("dcs map: --results", s);
     return std::nullopt;
 }

@@ -60,9 +60,10 @@ void link(Rows &rows, const Inputs &inputs) {
 }
 
 // Lists, each with its marker before it.
-Result<std::vector<Rows>> lists_of(const Call &call, std::vector<std::string>::const_iterator at,
-                                   std::vector<std::string>::const_iterator end) {
+Result<std::vector<Rows>> lists_of(const Call &call, const std::vector<std::string> &words) {
     std::vector<Rows> lists;
+    auto at = words.begin();
+    const auto end = words.end();
     while (at != end) {
         const std::string marker = *at++;
         const auto next = std::find_if(at, end, is_marker);
@@ -156,10 +157,14 @@ std::optional<Failure> make_plan(const Call &call, MapPlan &plan) {
     plan.directory = *directory;
     const auto separator = call.arguments.value("colsep");
     std::vector<Inputs> rows;
-    if (colons != words.end()) {
-        if (call.arguments.has("arg-file"))
-            return usage_failure("dcs map: inputs come from -a FILE or from :::, not both", ":::: FILE takes a file");
-        const auto lists = lists_of(call, colons, words.end());
+    std::vector<std::string> sources(colons, words.end()), files = {"::::"};
+    for (const auto &[name, value] : call.arguments.options)
+        if (name == "arg-file") files.push_back(value);
+    if (!sources.empty() && files.size() > 1)
+        return usage_failure("dcs map: inputs come from -a FILE or from :::, not both", ":::: FILE takes a file");
+    if (files.size() > 2) sources = files;
+    if (!sources.empty()) {
+        const auto lists = lists_of(call, sources);
         if (!lists) return failure_of("dcs map", lists.status());
         auto all = combinations(*lists);
         if (!all) return failure_of("dcs map", all.status());

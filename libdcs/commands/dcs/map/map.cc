@@ -86,23 +86,24 @@ std::optional<Failure> make_joblog(const Call &call, std::unique_ptr<JobLog> &jo
 
 // Redraws the progress, tells when the scheduler is away, and takes signals: the session outlives
 // them, because everything that is done is kept.
-void watch(const sigset_t &signals, int session, const std::string &directory, MapWork &work, const MapLook &look,
+void watch(const sigset_t &signals, int session, const Call &call, MapWork &work, const MapLook &look,
            Console &console) {
-    AwayNote away(directory, look, console);
+    AwayNote away(call.directory, look, console);
     WaitRhythm rhythm(boot_clock(), seconds(0));  // two looks have seen it
     while (true) {
         const timespec tick = {0, 250'000'000};
         if (const int number = ::sigtimedwait(&signals, nullptr, &tick); number > 0) {
             const std::string n = std::to_string(session);
             console.note("interrupted; session " + n + " continues in the pool" + work.submitted_part() +
-                         ". Run the same command again to take its results; `dcs session close " + n + "` stops it");
+                         ". Run the same command again" + (call.arguments.has("new") ? ", without --new," : "") +
+                         " to take its results; `dcs session close " + n + "` stops it");
             console.flush();
             std::_Exit(128 + number);
         }
         Progress progress = work.progress();
         look.add_to(progress);
         console.show(progress);
-        if (const std::string disk = look.disk(); rhythm.due(disk, boot_clock())) console.note(disk);
+        if (const std::string why = look.why_none_ends(); rhythm.due(why, boot_clock())) console.note(why);
         away.look();
     }
 }
@@ -144,8 +145,8 @@ void conclude(const MapWork &work, const MapPlan &plan, const OpenedMap &opened,
             (opened.earlier.empty() ? "the outputs again" : "what ran in it again"));
     tell_lost(work, plan, opened.session, console);
     if (failures == 0) return;
-    const bool nothing =
-        opened.fresh && work.nothing_ran() && d_pool_clean_ses(&this_pool(), opened.session) == NO_ERROR;
+    const bool none_ran = opened.fresh && work.nothing_ran() && work.killed() == 0;
+    const bool nothing = none_ran && d_pool_clean_ses(&this_pool(), opened.session) == NO_ERROR;
     const std::int64_t listed = work.ran_and_failed(), killed = work.killed();
     const std::string some_killed =
         killed == 0 ? "" : "; " + std::to_string(killed) + (killed == 1 ? " was" : " were") + " killed";
@@ -248,9 +249,9 @@ int map(const Call &said) {
     tell_of_words(plan, program, console);
     MapWork work(plan, options, opened, console);
     if (detach) leave(opened, work, console);
-    MapLook look(opened.session);
+    MapLook look(opened.session, &work.shown());
     std::thread([&] { look.run(console.shown() == Shown::bar ? look_at_bar_s : look_s); }).detach();
-    std::thread([&] { watch(signals, opened.session, call.directory, work, look, console); }).detach();
+    std::thread([&] { watch(signals, opened.session, call, work, look, console); }).detach();
     const std::int64_t failures = work.run();
     Progress whole = work.progress();
     look.add_to(whole);
@@ -287,8 +288,8 @@ Examples:
     .options = with_demands(with_start(
         {{"arg-file", 'a', "FILE", any_text,
           "one input per line of FILE (default: of standard input), which is read to its end before grains start;\n"
-          "::: ARG... gives them directly",
-          "Inputs, files and output"},
+          "::: ARG... gives them directly; of several FILEs each combination is an input, as of :::: FILE...",
+          "Inputs, files and output", Given::many},
          {"null", '0', nullptr, no_value, "inputs end in NUL bytes instead of newlines"},
          {"colsep", 0, "REGEX", some_text, "inputs are columns with REGEX between them: {1}, {2} and so on"},
          {"file", 0, "[NAME=]PATH", any_text,
@@ -300,7 +301,8 @@ Examples:
          {"bring", 0, nullptr, no_value, "CMD's file is copied to hosts that lack it or have a different one"},
          image_option(),
          {"results", 0, "DIR", some_text,
-          "outputs go to DIR/NUMBER.out, and DIR/NUMBER.err if there are any; that of another map is refused"},
+          "outputs go to DIR/NUMBER.out, and DIR/NUMBER.err if there are any; a DIR in which another map, or anything\n"
+          "else, has made such files is refused"},
          {"jobs", 'j', "N", any_text, "at most N grains at a time (default: as many as there are free slots)"},
          {"tag", 0, nullptr, no_value, "each line of the outputs begins with its input and a tab"},
          {"joblog", 0, "FILE", any_text, "a line for each grain as it finishes, as GNU parallel writes it"},

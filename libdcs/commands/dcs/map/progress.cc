@@ -31,10 +31,13 @@ void MapLook::run(double interval_s) {
             running_ = row.running;
             stuck_ = row.stuck;
             saved_ms_ = std::llround(row.saved_cpu_s * 1000);
-            const std::string disk = ended == row.finished ? ask_about_disk() : "";
+            const bool waits = shown_ != nullptr && row.running == 0 && row.ready > 0;
+            const std::string why = ended != row.finished ? ""
+                                    : waits               ? ask_why_it_waits("", session_, *shown_ + 1)
+                                                          : ask_about_disk();
             ended = row.finished;
             std::lock_guard guard(mutex_);
-            disk_ = disk;
+            why_ = why;
         }
     }
 }
@@ -45,9 +48,9 @@ void MapLook::add_to(Progress &progress) const {
     progress.saved_cpu_s = static_cast<double>(saved_ms_) / 1000;
 }
 
-std::string MapLook::disk() const {
+std::string MapLook::why_none_ends() const {
     std::lock_guard guard(mutex_);
-    return disk_;
+    return why_;
 }
 
 bool MapLook::unanswered() const {

@@ -15,18 +15,21 @@ inline constexpr double look_at_bar_s = 2,
 
 class MapLook {
 public:
-    explicit MapLook(int session) : session_(session) {}
+    // `shown`: so many of its first grains have ended; while none runs, it finds out why the next one waits.
+    explicit MapLook(int session, const std::atomic<std::int32_t> *shown = nullptr)
+        : session_(session), shown_(shown) {}
 
     // Body of a thread of its own, because a question waits while the scheduler is away. Never returns.
     [[noreturn]] void run(double interval_s);
     void add_to(Progress &progress) const;  // what was heard last; from any thread
-    std::string disk() const;               // why no grain ends, if it is for want of space
+    std::string why_none_ends() const;      // for want of space, or of a host
     bool unanswered() const;                // a question, for seconds
 
 private:
     const int session_;
+    const std::atomic<std::int32_t> *const shown_;
     mutable std::mutex mutex_;
-    std::string disk_;
+    std::string why_;
     std::atomic<std::int64_t> running_{-1}, stuck_{0}, saved_ms_{0};  // -1: nothing was heard yet
     std::atomic<Instant> asked_{Instant::never()};                    // a question that has no answer yet
 };

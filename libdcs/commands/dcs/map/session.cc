@@ -209,7 +209,7 @@ OpenedMap Opening::again(const Session &session) {
 // A run that was interrupted goes on, unless that would mix the results of two programs.
 OpenedMap Opening::resume(const Session &session) {
     const std::string changed = changed_in_command(recorded(session), files_);
-    if (changed.empty()) return again(session);
+    if (changed.empty()) return all_ended_some_failed(session) ? run_failed_ones(session) : again(session);
     const std::string number = std::to_string(session.session);
     return failed({exits::refused, "changed",
                    "dcs map: " + changed + " has changed since session " + number +
@@ -288,8 +288,7 @@ OpenedMap Opening::newest(const std::vector<Session> &own) {
     look_at_shorter_lists(own, *last);
     if (asked("resume-failed")) return run_failed_ones(*last);
     if (asked("replay")) return again(*last);
-    // A detached one ends without a command that takes its results.
-    const bool has_failed = asked("detach") && last->ready + last->running == 0 && last->failed + last->killed > 0;
+    const bool has_failed = asked("detach") && all_ended_some_failed(*last);
     return complete || has_failed ? after_complete(*last) : resume(*last);
 }
 
@@ -343,6 +342,10 @@ std::optional<Failure> failed_grains(const Session &session, std::vector<int> &g
 RunEnd end_of_run(const Session &session) {
     const bool over = session.terminated() && session.ready + session.running == 0 && session.sent >= session.finished;
     return over ? RunEnd::complete : RunEnd::interrupted;
+}
+
+bool all_ended_some_failed(const Session &session) {
+    return session.ready + session.running == 0 && session.failed + session.killed > 0;
 }
 
 std::optional<Failure> renew_waiting(const Session &session, const NewDemands &demands) {

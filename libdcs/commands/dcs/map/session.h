@@ -20,6 +20,9 @@ enum class RunEnd {
 };
 RunEnd end_of_run(const Session &session);
 
+// A detached or interrupted run ends without a command that takes its results.
+bool all_ended_some_failed(const Session &session);
+
 struct OpenedMap {
     int session = 0;
     std::int64_t done_before = 0;

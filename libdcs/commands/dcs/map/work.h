@@ -43,12 +43,13 @@ public:
     std::int64_t submit_only();
     // These alone, which the session has.
     void submit_again(const std::vector<int> &grains);
-    Progress progress();                                // from any thread
-    double cpu_s() const { return cpu_s_; }             // after run(): of all grains
-    bool nothing_ran() const { return !some_result_; }  // after run(): no grain was ever started
-    std::int64_t ran_and_failed() const;                // after run(): of the failed ones
-    std::int64_t killed() const { return killed_; }     // after run()
-    std::int64_t lost() const { return lost_; }         // after run(): succeeded, but an output is not in its place
+    Progress progress();                                                 // from any thread
+    const std::atomic<std::int32_t> &shown() const { return printed_; }  // so many of the first grains have ended
+    double cpu_s() const { return cpu_s_; }                              // after run(): of all grains
+    bool nothing_ran() const { return !some_result_; }                   // after run(): no grain was ever started
+    std::int64_t ran_and_failed() const;                                 // after run(): of the failed ones
+    std::int64_t killed() const { return killed_; }                      // after run()
+    std::int64_t lost() const { return lost_; }  // after run(): succeeded, but an output is not in its place
     bool uncopied() const { return uncopied_; }  // after run(): a grain made an output that could not be written here
     // ", with 20 of its 1000 grains"; empty: with all. From any thread.
     std::string submitted_part() const;
@@ -125,7 +126,7 @@ private:
     std::vector<Taken> results_;  // by grain - 1; these belong to the waiting thread, but for the sessions
     std::unordered_map<std::int32_t, Outputs> kept_;  // came before their turn, while there is room
     std::size_t kept_bytes_ = 0;
-    std::int32_t printed_ = 0;
+    std::atomic<std::int32_t> printed_{0};
     std::vector<JobLine> job_lines_;  // taken, not in the log yet
     double cpu_s_ = 0;
     std::int64_t lost_ = 0, killed_ = 0;

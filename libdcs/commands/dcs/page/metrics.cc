@@ -100,9 +100,9 @@ void put_hosts(Writer &w, const Snapshot &s, const HostCounters &counters) {
         if (row.state != "no_job") w.add({{"host", row.name}}, row.connected);
     w.gauge("dcs_host_certificate_end_timestamp_seconds", "End of each host's certificate.");
     for (const wire::HostRow &row : s.hosts)
-        if (row.expires_s > 0) w.add({{"host", row.name}}, static_cast<double>(row.expires_s));
-    for (const wire::MemberRow &row : s.members)
-        if (row.expires_s > 0) w.add({{"host", row.name}}, static_cast<double>(row.expires_s));
+        if (row.expires_s > 0) w.add({{"host", row.name}, {"role", "server"}}, static_cast<double>(row.expires_s));
+    for (const wire::MemberRow &row : s.members)  // which may have the name of a grain host
+        if (row.expires_s > 0) w.add({{"host", row.name}, {"role", row.role}}, static_cast<double>(row.expires_s));
     w.counter("dcs_grain_starts", "Launches of grains since the page's start, by class of the host.");
     for (const auto &[name, n] : counters.starts()) w.add({{"class", name}}, static_cast<double>(n));
     w.counter("dcs_grain_finishes", "Runs that ended since the page's start, by how they ended.");

@@ -1,6 +1,5 @@
 // dcs down: ends a private pool with all its grains.
 #include <cstdio>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "commands/dcs/frame/call.h"
@@ -95,10 +94,7 @@ void print_result(const Call &call, const Pool &pool, const Ended &ended) {
 
 int down(const Call &call) {
     const Pool pool(call.directory);
-    struct stat st = {};
-    if (::stat(pool.directory().c_str(), &st) == 0 && st.st_uid != ::geteuid() && ::geteuid() != 0)
-        return call.fail(failure_of("", fail(Code::refused, pool.directory() + " is the pool of another user"),
-                                    "name your own by --dir DIR or DCS_DIR"));
+    if (Status s = become_owner(pool); !s) return call.fail(failure_of("", s, "name your own by --dir DIR or DCS_DIR"));
     if (pool.maker() == Pool::Maker::other)
         return call.fail(
             failure_of("", fail(Code::refused, not_by_up(pool)),
@@ -135,7 +131,8 @@ Examples:
 )",
     .notes =
         R"(If nothing runs, it says so and succeeds. Daemons and grains whose directory was removed end by themselves
-within minutes. It stops only pools that `dcs up` created.
+within minutes. It stops only pools that `dcs up` created. Root may stop the pool of another user; the command then
+acts with that user's rights.
 )",
     .run = down,
     .formats = false};

@@ -34,7 +34,9 @@ namespace {
 
 constexpr int ready_fd = 3;  // where the daemon finds its end of the pipe
 constexpr int shown_lines = 12;
-constexpr long long look_ms = 200;            // for a signal that ends this process
+constexpr int usual_start_s = 20;             // of a daemon
+constexpr int end_patience_ms = 5000;         // of a child that is asked to end
+constexpr int look_ms = 200;                  // for a signal that ends this process
 constexpr std::size_t most_said = 16u << 20;  // by a program that is run to its end
 constexpr std::size_t log_read = 16384;       // as much of a log's end as is looked at
 
@@ -87,23 +89,26 @@ int spawn(const std::string &path, const std::vector<std::string> &arguments, co
     return error;
 }
 
-enum class Readiness { ready, ended, late };
-
-Readiness wait_ready(int fd, int patience_s) {
-    const Instant deadline = boot_clock() + seconds(patience_s);
+// False: the daemon has ended, or this process is to end. One that lives is waited for without limit: it may read a
+// large state from a slow disk, and would have to begin again.
+bool wait_ready(int fd, const std::string &who, const std::string &log) {
+    const Instant late = boot_clock() + seconds(usual_start_s);
     std::string got;
-    while (got.find("ready\n") == std::string::npos) {
-        const long long left_ms = (deadline - boot_clock()).ns / 1'000'000;
-        if (left_ms <= 0) return Readiness::late;
+    for (bool told = false; got.find("ready\n") == std::string::npos;) {
+        if (is_asked_to_end()) return false;
+        if (!told && boot_clock() > late) {
+            std::fprintf(stderr, "dcs: %s is still starting; its log: %s\n", who.c_str(), log.c_str());
+            told = true;
+        }
         pollfd wanted = {fd, POLLIN, 0};
-        if (::poll(&wanted, 1, static_cast<int>(left_ms)) <= 0) continue;
+        if (::poll(&wanted, 1, look_ms) <= 0) continue;
         char buffer[64];
         const ssize_t n = ::read(fd, buffer, sizeof buffer);
         if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return Readiness::ended;
+        if (n <= 0) return false;
         got.append(buffer, static_cast<std::size_t>(n));
     }
-    return Readiness::ready;
+    return true;
 }
 
 // It is a child that only this process waits for, and not ignored (clean_start()), so there is an answer.
@@ -120,14 +125,13 @@ bool ends_within(pid_t child, int patience_s) {
     while (process) {
         const long long left_ms = (deadline - boot_clock()).ns / 1'000'000;
         if (left_ms <= 0 || is_asked_to_end()) return false;
-        const int n = ::poll(&end, 1, static_cast<int>(std::min(left_ms, look_ms)));
+        const int n = ::poll(&end, 1, static_cast<int>(std::min<long long>(left_ms, look_ms)));
         if (n > 0 || (n < 0 && errno != EINTR)) return n > 0;
     }
     return true;  // it is waited for without limit
 }
 
-std::string how_it_ended(pid_t child) {
-    const int status = status_of(child);
+std::string how_it_ended(int status) {
     if (WIFSIGNALED(status)) return std::string("it was ended by signal ") + std::to_string(WTERMSIG(status));
     return "it ended with exit code " + std::to_string(WEXITSTATUS(status));
 }
@@ -157,7 +161,14 @@ std::string last_lines(const std::string &text, int lines) {
     return text.substr(from);
 }
 
-Status start_daemon(const DaemonStart &start, int patience_s) {
+int end_child(pid_t child) {
+    const Process process(child);  // the number cannot be reused before waitpid
+    process.signal(SIGTERM);
+    if (!process.gone(end_patience_ms)) process.signal(SIGKILL);
+    return status_of(child);
+}
+
+Status start_daemon(const DaemonStart &start) {
     const std::string path = own_folder() + "/" + start.program;
     if (::access(path.c_str(), X_OK) != 0)
         return fail_errno(Code::not_found, "the program " + path + " cannot be started", errno);
@@ -173,18 +184,8 @@ Status start_daemon(const DaemonStart &start, int patience_s) {
     const int error = spawn(path, arguments, log, write_end.get(), child);
     if (error != 0) return fail_errno(Code::io_error, path + " cannot be started", error);
     write_end = Fd();
-    const Readiness readiness = wait_ready(read_end.get(), patience_s);
-    if (readiness == Readiness::ready) return Status::ok();
-    std::string why;
-    if (readiness == Readiness::ended) {
-        why = how_it_ended(child);
-    } else {
-        Process process(child);  // our child: the number cannot be reused before waitpid
-        process.signal(SIGTERM);
-        if (!process.gone(5000)) process.signal(SIGKILL);
-        (void)how_it_ended(child);
-        why = "it was not ready after " + std::to_string(patience_s) + " s";
-    }
+    if (wait_ready(read_end.get(), start.program + " (pid " + std::to_string(child) + ")", log)) return Status::ok();
+    const std::string why = how_it_ended(is_asked_to_end() ? end_child(child) : status_of(child));
     std::string said = last_lines(log_since(log, log_before), shown_lines);
     if (!said.empty() && said.back() == '\n') said.pop_back();
     return fail(Code::internal, why + (said.empty() ? "" : "; the end of its log:\n" + said));

@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include <sys/types.h>
+
 #include "base/status.h"
 #include "commands/dcs/frame/pool_directory.h"
 
@@ -14,8 +16,10 @@ struct DaemonStart {
     std::string directory;               // its log is directory/log
 };
 
-// Fails with the last lines of the log when the daemon ends or is not ready after `patience_s`.
-Status start_daemon(const DaemonStart &start, int patience_s);
+// Fails with the last lines of the log when the daemon ends. A blocked signal that asks this process to end, ends it.
+Status start_daemon(const DaemonStart &start);
+// SIGTERM to a child of this process, SIGKILL after a while. Its status.
+int end_child(pid_t child);
 
 // Runs a program to its end: with a slash in its name that file, else as the shell finds it. Without the last newlines.
 struct Ran {

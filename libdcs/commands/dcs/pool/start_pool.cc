@@ -10,15 +10,13 @@ namespace dcs::commands {
 
 namespace {
 
-constexpr int ready_patience_s = 20;
-
 Status start_backup(const Pool &pool, std::vector<std::string> &started) {
     const Daemon backup = pool.backup();
     if (stays_up(backup)) return Status::ok();
     const DaemonStart start{"dcs_backupd",
                             {"--dir", backup.directory, "--scheduler", pool.path("scheduler/server.sock")},
                             backup.directory};
-    if (Status s = start_daemon(start, ready_patience_s); !s)
+    if (Status s = start_daemon(start); !s)
         return fail(s.code, "the backup did not start: " + s.text + "\n  its log: " + backup.directory + "/log");
     started.push_back("backup");
     return Status::ok();
@@ -39,7 +37,7 @@ Status start_missing(const Pool &pool, const PoolNumbers &numbers, std::vector<s
             {"--dir", scheduler.directory, "--hosts", scheduler.directory + "/hosts", "--mirror", numbers.mirror},
             scheduler.directory};
         if (!numbers.listen.empty()) start.arguments.insert(start.arguments.end(), {"--tls", numbers.listen});
-        if (Status s = start_daemon(start, ready_patience_s); !s)
+        if (Status s = start_daemon(start); !s)
             return fail(s.code,
                         "the scheduler did not start: " + s.text + "\n  its log: " + scheduler.directory + "/log");
         started.push_back("scheduler");
@@ -55,7 +53,7 @@ Status start_missing(const Pool &pool, const PoolNumbers &numbers, std::vector<s
                            "--courtesy", numbers.courtesy, "--log-level", "error", "--run-as", "self"},
                           server.directory};
         if (i > 1) start.arguments.insert(start.arguments.end(), {"--resources", "no-devices"});  // local1 has them
-        if (Status s = start_daemon(start, ready_patience_s); !s)
+        if (Status s = start_daemon(start); !s)
             return fail(s.code, "grain server " + name + " did not start: " + s.text +
                                     "\n  its log: " + server.directory + "/log");
         started.push_back(name);
@@ -68,7 +66,7 @@ Status start_page(const Pool &pool, std::vector<std::string> &started) {
     if (stays_up(page)) return Status::ok();
     if (Status made = make_directories(page.directory); !made) return made;
     const DaemonStart start{"dcs", {"page", "--dir", pool.directory()}, page.directory};
-    if (Status s = start_daemon(start, ready_patience_s); !s) return fail(s.code, "the page did not start: " + s.text);
+    if (Status s = start_daemon(start); !s) return fail(s.code, "the page did not start: " + s.text);
     started.push_back("page");
     return Status::ok();
 }

@@ -6,7 +6,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <dirent.h>
+#include <grp.h>
 #include <poll.h>
+#include <pwd.h>
 #include <set>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -220,6 +222,18 @@ int end_grains(const Pool &pool, const std::vector<std::string> &servers) {
         }
         pause_ms(20);
     }
+}
+
+Status become_owner(const Pool &pool) {
+    struct stat st = {};
+    if (::stat(pool.directory().c_str(), &st) != 0 || st.st_uid == ::geteuid()) return Status::ok();
+    if (::geteuid() != 0) return fail(Code::refused, pool.directory() + " is the pool of another user");
+    const passwd *login = ::getpwuid(st.st_uid);
+    const gid_t group = login != nullptr ? login->pw_gid : st.st_gid;
+    const int groups = login != nullptr ? ::initgroups(login->pw_name, group) : ::setgroups(0, nullptr);
+    if (groups == 0 && ::setresgid(group, group, group) == 0 && ::setresuid(st.st_uid, st.st_uid, st.st_uid) == 0)
+        return Status::ok();
+    return fail_errno(Code::refused, "cannot act as the owner of " + pool.directory(), errno);
 }
 
 Result<locks::AdaptiveLock> take_work_lock(const Pool &pool) {

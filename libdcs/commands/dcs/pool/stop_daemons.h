@@ -62,6 +62,10 @@ bool stays_up(const Daemon &daemon);
 // killed; -1 if some would not go.
 int end_grains(const Pool &pool, const std::vector<std::string> &servers);
 
+// Root takes the rights of the account that owns the pool's directory, for good: pid files and links there may name
+// anything. Refused for another account.
+Status become_owner(const Pool &pool);
+
 // `dcs up` and `dcs down` work on one pool one after the other.
 
 // Waits until the lock DIR/up.lock is free, at most two minutes.

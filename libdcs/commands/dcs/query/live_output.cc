@@ -88,8 +88,10 @@ std::string void_text(std::uint64_t bytes) {
            " shown above are void and replaced by what follows";
 }
 
-ShownOutput::ShownOutput(int session, int grain)
-    : out_("", session, grain, wire::Stream::out), err_("", session, grain, wire::Stream::err) {}
+ShownOutput::ShownOutput(int session, int grain, std::function<void()> no_reader)
+    : out_("", session, grain, wire::Stream::out),
+      err_("", session, grain, wire::Stream::err),
+      no_reader_(std::move(no_reader)) {}
 
 void ShownOutput::start() {
     thread_ = std::thread([this] { follow(); });
@@ -108,8 +110,9 @@ Result<bool> ShownOutput::show_some(LiveOutput &output, std::FILE *to) {
     if (bytes->empty()) return false;
     const bool good = std::fwrite(bytes->data(), 1, bytes->size(), to) == bytes->size() && std::fflush(to) == 0;
     if (good) return true;
-    if (errno == EPIPE) return false;
-    return fail_errno(Code::io_error, "the output cannot be written", errno);
+    if (errno != EPIPE) return fail_errno(Code::io_error, "the output cannot be written", errno);
+    if (to == stdout && !over_) no_reader_();
+    return false;
 }
 
 // What cannot be asked for or written now is found out at the end.

@@ -4,6 +4,7 @@
 // reported does not count any more, and the next incarnation writes it again.
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <thread>
 
@@ -44,7 +45,8 @@ std::string void_text(std::uint64_t bytes);
 // what is missing.
 class ShownOutput {
 public:
-    ShownOutput(int session, int grain);
+    // `no_reader`: called when standard output has none any more.
+    ShownOutput(int session, int grain, std::function<void()> no_reader);
     ~ShownOutput() { stop(); }
     ShownOutput(const ShownOutput &) = delete;
     ShownOutput &operator=(const ShownOutput &) = delete;
@@ -58,6 +60,7 @@ private:
     Result<bool> show_some(LiveOutput &output, std::FILE *to);  // false: there is no more
 
     LiveOutput out_, err_;
+    const std::function<void()> no_reader_;
     std::atomic<bool> over_{false};
     std::thread thread_;
 };

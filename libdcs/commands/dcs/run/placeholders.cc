@@ -111,16 +111,18 @@ bool has_placeholder(const std::string &word, bool columns) {
 bool is_shell_text(const std::string &word) { return word.find_first_of(" \t\n|&;<>$`\"'*?()") != std::string::npos; }
 
 std::string through_a_shell(const std::string &text) {
-    std::string line;
-    bool replaced = false;
+    std::string line, marks;
+    int count = 0;
     for (std::size_t at = 0; at < text.size();) {
         const std::string_view mark = placeholder_at(text, at, false);
-        if (mark == "{}") line += "\"$1\"", replaced = true;
-        else if (text[at] == '\'') line += "'\\''";
-        else line += mark.empty() ? std::string(1, text[at]) : std::string(mark);
+        if (!mark.empty()) {  // each becomes a parameter: the shell must not read inputs
+            line += "\"$" + std::to_string(++count) + "\"";
+            marks += " " + std::string(mark);
+        } else if (text[at] == '\'') line += "'\\''";
+        else line += text[at];
         at += mark.empty() ? 1 : mark.size();
     }
-    return "sh -c '" + line + "'" + (replaced ? " sh {}" : "");
+    return "sh -c '" + line + "'" + (count > 0 ? " sh" + marks : "");
 }
 
 }  // namespace dcs::commands

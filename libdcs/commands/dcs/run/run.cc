@@ -121,9 +121,12 @@ Status copy(FILE *from, FILE *to) {
 
 // Ctrl-C and the like end the grain, then this program. A scheduler that is away must not keep it:
 // a second signal or a few seconds end the waiting, and the session stays.
-void obey_signals(const sigset_t &signals, const std::atomic<int> &opened, std::atomic<bool> &ending) {
+// So does a reader of the shown output that is gone, for which this process sends itself SIGPIPE.
+void obey_signals(sigset_t signals, const std::atomic<int> &opened, std::atomic<bool> &ending) {
     int number = 0;
+    ::sigaddset(&signals, SIGPIPE);
     while (::sigwait(&signals, &number) != 0) {}
+    ::sigdelset(&signals, SIGPIPE);
     if (ending.exchange(true)) return;  // everything is over anyway
     const int session = opened.load();
     if (session == 0) std::fprintf(stderr, "dcs run: interrupted: nothing was submitted\n");
@@ -131,7 +134,7 @@ void obey_signals(const sigset_t &signals, const std::atomic<int> &opened, std::
     std::thread([session, number] {
         const bool killed = d_pool_gkill(&this_pool(), session, grain_number) == NO_ERROR;
         end_session(session);
-        if (killed) std::fprintf(stderr, "dcs run: interrupted: the grain was killed\n");
+        if (killed && number != SIGPIPE) std::fprintf(stderr, "dcs run: interrupted: the grain was killed\n");
         std::_Exit(128 + number);
     }).detach();
     // One press may come as several signals, as from timeout(1), which signals its child and then its group.
@@ -228,7 +231,7 @@ int wait_for_end(const Call &call, int session, const FileWords &files, std::ato
     Waiting &waiting = *new Waiting("dcs run", session, grain_number, call.directory);
     waiting.start();
     std::optional<ShownOutput> shown;
-    if (shows_live(call.arguments)) shown.emplace(session, grain_number).start();
+    if (shows_live(call.arguments)) shown.emplace(session, grain_number, [] { ::kill(::getpid(), SIGPIPE); }).start();
     const int error = d_pool_gwait_streams(&this_pool(), D_BLOCK, session, &result, &out, &err);
     const std::string why = d_errortext();  // of the call; what is asked after it has words of its own
     waiting.stop();
@@ -298,8 +301,12 @@ int run(const Call &call) {
     static const sigset_t signals = block_ending_signals();  // static: the signal thread may outlive run()
     static std::atomic<int> session{0};
     static std::atomic<bool> ending{false};
+    sigset_t of_pipe;
+    ::sigemptyset(&of_pipe);
+    ::sigaddset(&of_pipe, SIGPIPE);
+    ::pthread_sigmask(SIG_BLOCK, &of_pipe, nullptr);
     std::thread([] { obey_signals(signals, session, ending); }).detach();
-    for (const int of_write : {SIGPIPE, SIGXFSZ}) ::signal(of_write, SIG_IGN);
+    ::signal(SIGXFSZ, SIG_IGN);
 
     const bool detach = call.arguments.has("detach");
     const OpenedSession opened =
@@ -366,7 +373,8 @@ Ctrl-C kills the grain. With --detach neither happens: `dcs session close N` sto
 A session whose grain has ended is closed when a further one would exceed the policy's sessions_per_user; outputs stay.
 
 Outputs are printed whole when the grain has ended, exactly once. With --live, or if standard output is a terminal,
-they are printed as CMD writes them (many programs buffer 4 KiB: use stdbuf -oL CMD or python3 -u). If
+they are printed as CMD writes them, and a reader that
+goes (`| head`) ends the grain, with code 141 (many programs buffer 4 KiB: use stdbuf -oL CMD or python3 -u). If
 the grain then moves and begins again, standard error says how much of the shown output is void.
 
 While the grain waits, standard error says what comes before it, or that no host may take it.

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fcntl.h>
 #include <filesystem>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "commands/dcs/query/scheduler.h"
 #include "commands/dcs/frame/call.h"
+#include "commands/dcs/frame/ending_signals.h"
 #include "export_reader.h"
 #include "commands/dcs/query/grains.h"
 #include "commands/dcs/frame/pool_directory.h"
@@ -27,7 +28,7 @@
 namespace dcs::commands {
 namespace {
 
-constexpr int scheduler_patience_s = 20, copy_stop_s = 5;
+constexpr int copy_stop_s = 5, export_patience_s = 86400;
 constexpr std::size_t named_grains = 5;
 
 struct Checked {
@@ -56,8 +57,7 @@ public:
         const std::string directory = path_ + "/real/scheduler";
         if (Status s = write_file(directory + "/hosts", ""); !s) return s;
         pool_.emplace(path_ + "/real");
-        return start_daemon({"dcs_scheduler", {"--dir", directory, "--hosts", directory + "/hosts"}, directory},
-                            scheduler_patience_s);
+        return start_daemon({"dcs_scheduler", {"--dir", directory, "--hosts", directory + "/hosts"}, directory});
     }
     std::string real() const { return path_ + "/real"; }
     std::string pool() const { return path_ + "/pool"; }
@@ -68,20 +68,12 @@ private:
     std::optional<Pool> pool_;
 };
 
-// Another run of this very command, which tells on standard error what was wrong. Its exit code.
-int run_dcs(std::vector<std::string> words) {
-    words.insert(words.begin(), own_folder() + "/dcs");
-    const std::vector<char *> argv = pointers_to(words);
-    const pid_t child = ::fork();
-    if (child == 0) {
-        const int silent = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
-        ::dup2(silent, 1);
-        ::execv(words[0].c_str(), argv.data());
-        ::_exit(exits::error);
-    }
-    int status = 0;
-    if (child < 0 || ::waitpid(child, &status, 0) != child || !WIFEXITED(status)) return exits::error;
-    return WEXITSTATUS(status);
+// Another run of this very command; what was wrong goes to standard error. Its exit code.
+int run_dcs(const Call &call, const std::vector<std::string> &words) {
+    const auto ran = run_program(own_folder() + "/dcs", words, "", export_patience_s);
+    if (!ran) return call.fail(failure_of("preparing the replay", ran.status()));
+    if (!ran->errors.empty()) std::fprintf(stderr, "%s\n", ran->errors.c_str());
+    return ran->exit_code;
 }
 
 // The record as a session of the scheduler on the stage. An exit code, 0: done.
@@ -94,12 +86,12 @@ int put_on_stage(const Call &call, const Stage &stage, const std::string &record
             return call.fail(not_found_failure(record + " holds no exported session: it has no file `session`",
                                                "`dcs session export SES DIR` makes one"));
         directory = stage.record(i);
-        const int code = run_dcs({"session", "export", "--dir", call.directory, record, directory});
+        const int code = run_dcs(call, {"session", "export", "--dir", call.directory, record, directory});
         if (code != 0) return code;
     }
     const auto exported = read_export(directory);
     if (!exported) return call.fail(failure_of(directory, exported.status()));
-    if (const int code = run_dcs({"session", "import", "--dir", stage.real(), directory}); code != 0) return code;
+    if (const int code = run_dcs(call, {"session", "import", "--dir", stage.real(), directory}); code != 0) return code;
     const wire::ExportedSession &head = exported->head;
     records[head.session] = Recorded{head.ident, {}, head.handed_out};
     return exits::ok;
@@ -118,11 +110,11 @@ std::optional<Failure> read_records(std::map<std::int32_t, Recorded> &records) {
     return std::nullopt;
 }
 
-// Ctrl-C is for the program; the report covers its calls until then.
-pid_t start(const Call &call, const Stage &stage, const std::vector<std::string> &command) {
+pid_t start(const Call &call, const Stage &stage, const std::vector<std::string> &command, const sigset_t &ending) {
     std::fflush(stdout);
     const std::vector<char *> argv = pointers_to(command);
     if (const pid_t child = ::fork(); child != 0) return child;
+    ::pthread_sigmask(SIG_UNBLOCK, &ending, nullptr);
     if (call.format != Format::table) ::dup2(2, 1);  // standard output is for our own document
     ::setenv("DCS_DIR", stage.pool().c_str(), 1);
     ::unsetenv("DCS_AUTH_FD");
@@ -217,11 +209,18 @@ Checked wanted_of(const Call &call) {
     return wanted;
 }
 
-int replay_check(const Call &call) {
-    const Checked wanted = wanted_of(call);
-    if (wanted.records.empty() || wanted.command.empty())
-        return call.fail(usage_failure("dcs replay-check: SES or PROGRAM is missing",
-                                       "dcs replay-check SES|DIR... -- PROGRAM [ARG...]"));
+// From here on Ctrl-C is for the program; the report covers its calls until then.
+sigset_t without_interrupt(sigset_t ending) {
+    sigset_t interrupt;
+    ::sigemptyset(&interrupt);
+    ::sigaddset(&interrupt, SIGINT);
+    ::signal(SIGINT, SIG_IGN);
+    ::pthread_sigmask(SIG_UNBLOCK, &interrupt, nullptr);
+    ::sigdelset(&ending, SIGINT);
+    return ending;
+}
+
+int check_on_stage(const Call &call, const Checked &wanted, const sigset_t &ending) {
     Stage stage;
     if (Status s = stage.make(); !s) return call.fail(failure_of("preparing the replay", s));
     std::map<std::int32_t, Recorded> records;
@@ -231,14 +230,31 @@ int replay_check(const Call &call) {
     if (const auto failure = read_records(records)) return call.fail(*failure);
     auto proxy = ReplayProxy::open(stage.pool(), stage.real() + "/scheduler/user.sock", std::move(records));
     if (!proxy) return call.fail(failure_of("preparing the replay", proxy.status()));
-    const pid_t child = start(call, stage, wanted.command);
+    const pid_t child = start(call, stage, wanted.command, ending);
     if (child < 0) return call.fail(failure_of(wanted.command[0], fail_errno(Code::io_error, "fork", errno)));
-    ::signal(SIGINT, SIG_IGN);
+    const sigset_t asked = without_interrupt(ending);
     const Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
-    if (pidfd) (*proxy)->serve(pidfd.get());
+    const Fd signals(::signalfd(-1, &asked, SFD_CLOEXEC | SFD_NONBLOCK));
+    const Status watched = pidfd && signals ? Status::ok() : fail_errno(Code::io_error, "it cannot be watched", errno);
+    if (watched) (*proxy)->serve(pidfd.get(), signals.get());
+    if (is_asked_to_end() || !watched) {
+        end_child(child);
+        return watched ? exits::error : call.fail(failure_of(wanted.command[0], watched));
+    }
     int status = 0;
     ::waitpid(child, &status, 0);
     return tell(call, **proxy, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
+}
+
+int replay_check(const Call &call) {
+    const Checked wanted = wanted_of(call);
+    if (wanted.records.empty() || wanted.command.empty())
+        return call.fail(usage_failure("dcs replay-check: SES or PROGRAM is missing",
+                                       "dcs replay-check SES|DIR... -- PROGRAM [ARG...]"));
+    const sigset_t ending = block_ending_signals();  // until the stage is removed
+    const int code = check_on_stage(call, wanted, ending);
+    ::pthread_sigmask(SIG_UNBLOCK, &ending, nullptr);
+    return code;
 }
 
 }  // namespace

@@ -28,15 +28,15 @@ Result<std::unique_ptr<ReplayProxy>> ReplayProxy::open(const std::string &direct
     return proxy;
 }
 
-void ReplayProxy::serve(int pidfd) {
-    loop_->watch(pidfd);
-    for (bool lives = true; lives;)
-        for (const net::Arrival &arrival : loop_->wait(Instant::never(), 64)) lives = take(arrival, pidfd) && lives;
-    loop_->unwatch(pidfd);
+void ReplayProxy::serve(int pidfd, int signals) {
+    for (const int fd : {pidfd, signals}) loop_->watch(fd);
+    for (bool goes_on = true; goes_on;)
+        for (const net::Arrival &arrival : loop_->wait(Instant::never(), 64)) goes_on = take(arrival) && goes_on;
+    for (const int fd : {pidfd, signals}) loop_->unwatch(fd);
 }
 
-bool ReplayProxy::take(const net::Arrival &arrival, int pidfd) {
-    if (arrival.what == net::What::ready) return arrival.watch != pidfd;
+bool ReplayProxy::take(const net::Arrival &arrival) {
+    if (arrival.what == net::What::ready) return false;
     if (arrival.what == net::What::opened && arrival.door >= 0) opened(arrival.conn);
     if (arrival.what == net::What::closed) closed(arrival.conn);
     const auto found = pairs_.find(arrival.conn);

@@ -38,8 +38,8 @@ public:
     // Listens as the scheduler of the pool in `directory`, for the one that listens at `socket`.
     static Result<std::unique_ptr<ReplayProxy>> open(const std::string &directory, const std::string &socket,
                                                      std::map<std::int32_t, Recorded> records);
-    // Until the process behind `pidfd` has ended.
-    void serve(int pidfd);
+    // Until the process behind `pidfd` has ended, or `signals` has some.
+    void serve(int pidfd, int signals);
 
     const std::map<std::int32_t, Recorded> &records() const { return records_; }
     const Replayed &replayed(std::int32_t session) { return replayed_[session]; }
@@ -57,7 +57,7 @@ private:
     };
 
     ReplayProxy() : loop_(net::Loop::create()) {}
-    bool take(const net::Arrival &arrival, int pidfd);  // false: the process has ended
+    bool take(const net::Arrival &arrival);  // false: that is the end
     void opened(ConnId program);
     void closed(ConnId conn);
     void pass_on(ConnId to, const wire::AnyMessage &message, std::uint64_t id);

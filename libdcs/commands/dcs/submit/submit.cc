@@ -115,7 +115,7 @@ void take_up(const Job &job, const Session &last, OpenedJob &opened, Console &co
     opened.session = last.session;
     opened.how = "continues, " + std::to_string(last.finished) + of_all + " finished already";
     bool reopen = false;
-    if (last.terminated()) {
+    if (last.terminated() || all_ended_some_failed(last)) {
         std::vector<int> failed;
         if ((opened.failure = failed_grains(last, failed))) return;
         const std::int64_t bad =

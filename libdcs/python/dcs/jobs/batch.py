@@ -1,9 +1,11 @@
 """What is submitted: one job, or an array of tasks that differ in their numbers."""
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import stat
 from dataclasses import asdict, dataclass, field
 from typing import Dict, List, Mapping, Optional, Tuple
 
@@ -215,3 +217,14 @@ def working_directory() -> str:
         return told if told.startswith("/") and os.path.samefile(told, true) else true
     except OSError:
         return true
+
+
+def append(path: str, text: str, more: int = 0) -> None:
+    """To an output of a job, if there is such a file here. Where others may write, as in /tmp, it may be none of the job: a link, or
+    a pipe that no process reads."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | more, 0o666)
+        with os.fdopen(descriptor, "w") as file:
+            now = os.fstat(descriptor)
+            if stat.S_ISREG(now.st_mode) and now.st_nlink == 1:
+                file.write(text)

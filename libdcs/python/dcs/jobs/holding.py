@@ -3,9 +3,11 @@ user's own, the keeper, submits them when their conditions are met. It keeps not
 command of a job starts another. `dcs down` ends it, and `dcs up` starts it again."""
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 import time
@@ -14,7 +16,7 @@ from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 from ..errors import CannotRun, Error, GrainDiffers, GrainExists, Invalid, Refused
 from ..pool import default_pool
 from .batch import Batch
-from .registry import MANY, Job, Registry, cannot_run
+from .registry import MANY, Job, Registry
 from .words import Wrong, say
 
 PAUSE_S, AWAY_S = 1.0, 3600.0
@@ -83,7 +85,7 @@ class Conditions:
             return False, "DependencyNeverSatisfied"
         if results and not (any(results) if hold["any"] else all(results)):
             return None, "Dependency"
-        return (None, "BeginTime") if hold.get("begin", 0) > time.time() else (True, "JobArrayTaskLimit")
+        return (None, "BeginTime") if hold.get("begin", 0) > time.time() else (True, "None" if job.task is None else "JobArrayTaskLimit")
 
 
 def release(registry: Registry) -> int:
@@ -92,27 +94,30 @@ def release(registry: Registry) -> int:
     held = registry.jobs("state = 'held'")
     due = [job for job in held if conditions.of(job)[0]]
     for leader in sorted({job.leader for job in due}):
+        _send(registry, leader, [job for job in due if job.leader == leader])
+    return len(registry.jobs("state = 'held'"))
+
+
+def _send(registry: Registry, leader: int, tasks: List[Job]) -> None:
+    try:
         most = registry.batch(leader).most
-        tasks = [job for job in due if job.leader == leader]
         if most:
             unfinished = registry.look(registry.jobs("leader = ? and state = 'sent'", leader))
             tasks = tasks[:max(0, most - sum(not job.over for job in unfinished))]
         for i in range(0, len(tasks), MANY):
-            _send(registry, tasks[i:i + MANY])
-    return len(registry.jobs("state = 'held'"))
+            registry.send(tasks[i:i + MANY])
+    except (CannotRun, GrainDiffers, GrainExists, Invalid, Refused, Wrong) as error:  # and would be refused again
+        note(f"job {leader}: {error}")
+        refused = [job for job in tasks if job.state == "held"]
+        for job in refused:
+            job.ended = {"now": "FAILED", "host": "", "code": 1, "signal": 0, "text": str(error)}
+        registry.end(refused)
 
 
-def _send(registry: Registry, jobs: Sequence[Job]) -> None:
-    with registry.alone():
-        still = registry.jobs("state = 'held' and number in (%s)" % ",".join(str(job.number) for job in jobs))
-        try:
-            if still:
-                registry.send(still)
-        except (CannotRun, GrainDiffers, GrainExists, Invalid, Refused) as error:  # and would be refused again
-            print(f"{time.strftime('%F %T')} job {jobs[0].leader}: {error}", flush=True)
-            for job in still:
-                job.ended = {"now": "FAILED", "host": "", "code": 1, "signal": 0, "text": str(error)}
-            registry.end(still)
+def note(text: str) -> None:
+    """In the keeper's log, if its disk has room."""
+    with contextlib.suppress(OSError):
+        os.write(1, f"{time.strftime('%F %T')} {text}\n".encode())
 
 
 def reason_of(job: Job) -> str:
@@ -164,10 +169,28 @@ def warn_of_outputs(command: str, files: Iterable[Optional[str]]) -> None:
 
 def submit(command: str, registry: Registry, batch: Batch, hold: Optional[Condition]) -> List[Job]:
     jobs = registry.add(batch, hold)
-    keep_going(registry)
-    if why := cannot_run(jobs):
-        say(command, f"no host of the pool can run job {jobs[0].leader}: {why}")
+    attend(command, registry, jobs)
     return jobs
+
+
+def attend(command: str, registry: Registry, jobs: Sequence[Job]) -> None:
+    """What is good for jobs that are submitted, whatever comes of it here."""
+    with contextlib.suppress(Error, OSError):
+        keep_going(registry)
+        if why := cannot_run(jobs):
+            say(command, f"no host of the pool can run job {jobs[0].leader} ({jobs[0].name}): {why}")
+
+
+def cannot_run(jobs: Sequence[Job]) -> Optional[str]:
+    """Why no host of the pool could ever run what was just submitted."""
+    if jobs[0].state != "sent":
+        return None
+    told = default_pool.explain(jobs[0].session, jobs[0].number)
+    if told.can_run != 0:
+        return None
+    what = told.summary.partition("; ")[2]  # behind the counts of hosts: "no host offers gpu"
+    never = [r for r in told.reasons if r.reason not in ("older_first", "fewer_first", "earlier_first")]  # those go away
+    return "; ".join(what or r.text if r.reason == "no_resource" else r.text for r in never) or told.summary
 
 
 def keep(registry: Registry) -> int:
@@ -180,17 +203,15 @@ def keep(registry: Registry) -> int:
     while os.path.exists(registry.file):
         try:
             left, away = release(registry), 0.0
-        except Error as error:
+            if left == 0:
+                with registry.alone():
+                    if not registry.jobs("state = 'held'"):
+                        os.close(lock)
+                        return 0
+        except (Error, OSError, sqlite3.Error) as error:  # the scheduler is away, or a disk is full, for a while
             away = away or time.monotonic()
-            if time.monotonic() - away > AWAY_S:
-                print(f"{time.strftime('%F %T')} {error}", flush=True)
+            if isinstance(error, Error) and time.monotonic() - away > AWAY_S:
+                note(str(error))
                 return 1
-            time.sleep(PAUSE_S)
-            continue
-        if left == 0:
-            with registry.alone():
-                if not registry.jobs("state = 'held'"):
-                    os.close(lock)
-                    return 0
         time.sleep(PAUSE_S)
     return 0

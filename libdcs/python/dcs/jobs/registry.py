@@ -4,20 +4,18 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import sqlite3
 import subprocess
-import sys
 import time
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, ContextManager, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
-from ..errors import GrainDiffers, GrainExists, GrainUnknown, SessionUnknown
+from ..errors import Error, GrainDiffers, GrainExists, GrainUnknown, SessionClosed, SessionTaken, SessionUnknown, Unreachable
 from ..pool import default_pool, login_name
 from ..session import Session
 from ..spec import GrainRow
-from .batch import Batch
-from .words import Wrong
+from .batch import Batch, append
+from .words import Wrong, dcs_command
 
 IDENT, LABEL = "dcs-jobs", "jobs of sbatch and qsub"
 AGE_S = 3600  # a session of this age takes no new jobs: they would go before all younger sessions of the pool
@@ -37,7 +35,7 @@ create index if not exists job_mark on job(mark);
 
 @dataclass
 class Job:
-    """A row. `state`: held, sent, ended, cancelled. As the pool knows it: `now`: PENDING, RUNNING, COMPLETED, FAILED, CANCELLED,
+    """A row. `state`: held, sent, ended, cancelled; held with a session: it may have come there. As the pool knows it: `now`: PENDING, RUNNING, COMPLETED, FAILED, CANCELLED,
     TIMEOUT, OUT_OF_MEMORY, or UNKNOWN when the pool no longer has it."""
     number: int
     leader: int
@@ -98,51 +96,93 @@ class Registry:
         self.db.execute("begin immediate")
         try:
             yield
+            self.db.execute("commit")
         except BaseException:
-            self.db.execute("rollback")
+            if self.db.in_transaction:
+                self.db.execute("rollback")
             raise
         finally:
             self._session = None
-        self.db.execute("commit")
+
+    def _in_block(self) -> ContextManager[None]:
+        return contextlib.nullcontext() if self.db.in_transaction else self.alone()
 
     # ---- submitting
 
     def add(self, batch: Batch, hold: Optional[Dict[str, Any]] = None, mark: Optional[str] = None) -> List[Job]:
-        """Durable when it returns: in the pool, or held here until its conditions are met. Jobs are found by `mark` again."""
+        """Durable when it returns: in the pool, or held here until its conditions are met and the pool answers. Jobs are found
+        by `mark` again."""
         batch.key = os.urandom(8).hex()
         tasks: List[Optional[int]] = list(batch.tasks) or [None]
-        held = hold is not None or 0 < batch.most < len(tasks)
+        waits = hold is not None or 0 < batch.most < len(tasks)
         while True:
             with self.alone():
+                session = 0 if waits else self._open().number
                 first = self._next_number()
-                jobs = [Job(first + i, first, task, batch.name, 0, "held" if held else "sent", time.time(), hold, {})
-                        for i, task in enumerate(tasks)]
+                jobs = [Job(first + i, first, task, batch.name, session, "held", time.time(), hold, {}) for i, task in enumerate(tasks)]
                 self.db.execute("insert into batch values (?, ?)", (first, batch.text()))
                 self.db.executemany("insert into job values (?, ?, ?, ?, ?, ?, ?, ?, null, ?)",
                                     [(j.number, j.leader, j.task, j.name, j.session, j.state, j.submitted,
-                                      json.dumps(hold) if held else None, mark) for j in jobs])
-                if held:
-                    return jobs
-                try:
-                    self.send(jobs)
-                    return jobs
-                except (GrainExists, GrainDiffers):  # these numbers were given by a registry that is gone, or elsewhere
+                                      json.dumps(hold) if waits else None, mark) for j in jobs])
+            if waits:
+                return jobs
+            try:
+                self.send(jobs)
+                return jobs
+            except Error as error:
+                if isinstance(error, ConnectionError) and (error.taken or not isinstance(error, Unreachable)):
+                    return jobs  # perhaps in the pool: the keeper sends the same again
+                _killed([job for job in jobs if job.state == "sent"])  # the beginning of an array
+                given = isinstance(error, (GrainExists, GrainDiffers))  # the numbers, by a registry that is gone, or elsewhere
+                with self.alone():
                     self.db.execute("delete from job where leader = ?", (first,))
                     self.db.execute("delete from batch where leader = ?", (first,))
-                    self._reserve(self._greatest_of_pool())
+                    if given:
+                        self._reserve(self._greatest_of_pool())
+                if not given:
+                    raise
 
     def send(self, jobs: Sequence[Job]) -> None:
-        """To the pool; the same again changes nothing. In a block of alone()."""
-        session = self._open()
-        batches: Dict[int, Batch] = {}
-        orders = []
-        for job in jobs:
-            if job.leader not in batches:
-                batches[job.leader] = self.batch(job.leader)
-            job.session, job.state = session.number, "sent"
-            orders.append((job.number, batches[job.leader].grain(job.leader, job.number, job.task)))
-        session.submit_many(orders)
-        self.db.executemany("update job set session = ?, state = 'sent' where number = ?", [(j.session, j.number) for j in jobs])
+        """Those that are still held, to the pool. Their session is durable before: after any end in between the same is sent
+        there again, which changes nothing."""
+        while jobs:
+            with self.alone():
+                jobs = self._held(jobs)
+                for job in jobs:
+                    job.session = job.session or self._open().number
+                self._write(jobs)
+            failure: Optional[Error] = None
+            with self.alone():
+                jobs = self._held(jobs)
+                for number in sorted({job.session for job in jobs}):
+                    failure = self._submit(number, [job for job in jobs if job.session == number]) or failure
+                self._write(jobs)
+            if failure:
+                raise failure
+
+    def _submit(self, session: int, jobs: Sequence[Job]) -> Optional[Error]:
+        batches = {leader: self.batch(leader) for leader in {job.leader for job in jobs}}
+        came, failure = len(jobs), None
+        try:
+            Session(IDENT, session).submit_many([(job.number, batches[job.leader].grain(job.leader, job.number, job.task)) for job in jobs])
+        except (SessionClosed, SessionTaken) as error:  # since it was chosen
+            for job in jobs:
+                there = isinstance(error, SessionClosed) and _row_of(job) is not None
+                job.session, job.state = (session, "sent") if there else (0, "held")
+            return None
+        except Error as error:
+            came, failure = error.taken, error
+        for job in jobs[:came]:
+            job.state = "sent"
+        return failure
+
+    def _held(self, jobs: Sequence[Job]) -> List[Job]:
+        held = {number for leader in {job.leader for job in jobs}
+                for (number,) in self.db.execute("select number from job where leader = ? and state = 'held'", (leader,))}
+        return [job for job in jobs if job.number in held]
+
+    def _write(self, jobs: Sequence[Job]) -> None:
+        self.db.executemany("update job set session = ?, state = ? where number = ?", [(j.session, j.state, j.number) for j in jobs])
 
     def _next_number(self) -> int:
         (most,) = self.db.execute("select max(number) from job").fetchone()
@@ -169,10 +209,7 @@ class Registry:
                 if row.ident == IDENT and row.session != current and row.ready + row.running == 0:
                     default_pool.close_session(login_name(), row.session)
                     self._forget()
-            if current is not None:
-                self._session = Session(IDENT, current)
-            else:
-                self._session = Session(IDENT, default_pool.free_number({row.session for row in default_pool.sessions(login_name())}))
+            self._session = Session(IDENT, current) if current is not None else Session(IDENT, mode="open")
             if current is None:
                 self.db.execute("delete from current")
                 self.db.execute("insert into current values (?, ?, ?)", (self._session.number, time.time(), json.dumps(others)))
@@ -222,7 +259,7 @@ class Registry:
     def look(self, jobs: Iterable[Job]) -> List[Job]:
         """The same jobs, with what the pool says of them."""
         jobs = list(jobs)
-        sent = [job for job in jobs if job.state == "sent"]
+        sent = [job for job in jobs if job.state == "sent" or job.state == "held" and job.session]
         live: Dict[Tuple[int, int], GrainRow] = {}
         if len(sent) > 4:  # otherwise each is asked for by itself
             for session in {job.session for job in sent}:
@@ -236,16 +273,22 @@ class Registry:
                 job.now, job.host = job.ended["now"], job.ended["host"]
             elif job.state == "cancelled":
                 job.now = "CANCELLED"
-            elif job.state == "sent":
+            elif job.state == "sent" or job.session:
                 self._see(job, live.get((job.session, job.number)))
         self._see_closed([job for job in sent if not job.over])
+        unsure = [job for job in sent if job.state == "held"]
+        for job in unsure:
+            job.state, job.now = ("sent", job.now) if job.row is not None else ("held", "PENDING")
+        if unsure:
+            with self._in_block():
+                self._write(self._held(unsure))
         self.end([job for job in sent if job.over and job.now != "UNKNOWN"])
         return jobs
 
     def end(self, over: Sequence[Job]) -> None:
         """How they ended stays known when the pool has removed their session."""
         if over:
-            with contextlib.nullcontext() if self.db.in_transaction else self.alone():
+            with self._in_block():
                 for job in over:
                     changed = self.db.execute("update job set state = 'ended', ended = ? where number = ? and state in ('sent', 'held')",
                                               (json.dumps(job.ended), job.number))
@@ -255,18 +298,13 @@ class Registry:
     def _say_limit(self, job: Job) -> None:
         """Where the job's errors are, or would be if it had come to write some."""
         path = self.batch(job.leader).error_file(job.leader, job.number, job.task)
-        with contextlib.suppress(OSError):
-            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
-            with os.fdopen(descriptor, "w") as file:
-                file.write(f"dcs: ended on {job.host}: {job.limit}\n")
+        append(path, f"dcs: ended on {job.host}: {job.limit}\n", os.O_CREAT)
 
     def _see(self, job: Job, row: Optional[GrainRow]) -> None:
+        row = row or _row_of(job)
         if row is None:
-            try:
-                row = default_pool.grain_row(job.session, job.number)
-            except (SessionUnknown, GrainUnknown):
-                job.now = "UNKNOWN"
-                return
+            job.now = "UNKNOWN"
+            return
         job.row, job.host = row, row.host
         job.now = {"ready": "PENDING", "running": "RUNNING", "killed": "CANCELLED"}.get(row.state, "COMPLETED")
         if row.state == "finished":
@@ -295,6 +333,7 @@ class Registry:
         """Those that were not over yet."""
         named = "number in (%s)" % ",".join(str(job.number) for job in jobs)
         with self.alone():
+            self.look(self.jobs(f"{named} and state = 'held' and session > 0"))
             held = {job.number for job in self.jobs(f"{named} and state = 'held'")}
             self.db.execute(f"update job set state = 'cancelled' where {named} and state = 'held'")
         ended = [job for job in jobs if job.number in held]
@@ -331,32 +370,17 @@ def _killed(jobs: Sequence[Job]) -> List[Job]:
         return [job for job, known in zip(jobs, threads.map(kill, jobs)) if known]
 
 
+def _row_of(job: Job) -> Optional[GrainRow]:
+    with contextlib.suppress(SessionUnknown, GrainUnknown):
+        return default_pool.grain_row(job.session, job.number)
+    return None
+
+
 def _rows(session: int, state: str) -> Dict[Tuple[int, int], GrainRow]:
     try:
         return {(session, row.grain): row for row in default_pool.grains(session, state)}
     except SessionUnknown:
         return {}
-
-
-def cannot_run(jobs: Sequence[Job]) -> Optional[str]:
-    """Why no host of the pool could ever run what was just submitted."""
-    if jobs[0].state != "sent":
-        return None
-    told = default_pool.explain(jobs[0].session, jobs[0].number)
-    if told.can_run != 0:
-        return None
-    what = told.summary.partition("; ")[2]  # behind the counts of hosts: "no host offers gpu"
-    never = [r for r in told.reasons if r.reason not in ("older_first", "fewer_first", "earlier_first")]  # those go away
-    return "; ".join(what or r.text if r.reason == "no_resource" else r.text for r in never) or told.summary
-
-
-def dcs_command() -> str:
-    """dcs of this installation: bin/dcs beside libexec/dcs, else of PATH."""
-    here = os.path.dirname(os.path.realpath(sys.argv[0]))
-    for path in (os.path.join(here, "../../bin/dcs"), os.environ.get("DCS_BIN", "") + "/dcs"):
-        if os.access(path, os.X_OK):
-            return path
-    return shutil.which("dcs") or "dcs"
 
 
 def _end_of(row: GrainRow) -> Tuple[str, str]:

@@ -108,7 +108,7 @@ def account(job: Job, batch: Batch, clock: times.Times) -> None:
             ("jobnumber", job.leader), ("taskid", "undefined" if job.task is None else job.task), ("account", "sge"), ("priority", 0),
             ("qsub_time", date[0]), ("start_time", date[1]), ("end_time", date[2]), ("granted_pe", "smp" if batch.cores > 1 else "NONE"),
             ("slots", max(1, batch.cores)), ("failed", "100 : assumedly after job" if job.signal or job.now == "CANCELLED" else 0),
-            ("exit_status", 137 if job.now == "CANCELLED" else 128 + job.signal if job.signal else job.code),
+            ("exit_status", 137 if job.now == "CANCELLED" else 1 if job.now == "UNKNOWN" else 128 + job.signal if job.signal else job.code),
             ("ru_wallclock", f"{(ended or 0) - (began or 0):.3f}" if began else 0), ("ru_utime", f"{end.get('user', 0):.3f}"),
             ("ru_stime", f"{end.get('system', 0):.3f}"), ("ru_maxrss", end.get("rss", 0)), ("cpu", f"{end.get('cpu', 0):.3f}")]
     print("=" * 62)

@@ -217,7 +217,7 @@ def shown(job: Job) -> str:
 
 
 def worst(jobs: Sequence[Job]) -> int:
-    return max(128 + job.signal if job.signal else job.code if job.over and job.now != "CANCELLED" else 1 for job in jobs)
+    return max(128 + job.signal if job.signal else job.code if job.over and job.now not in ("CANCELLED", "UNKNOWN") else 1 for job in jobs)
 
 
 def srun(words: Sequence[str]) -> int:

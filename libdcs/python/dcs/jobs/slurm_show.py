@@ -1,10 +1,8 @@
 """squeue, sacct and scancel."""
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import stat
 import sys
 import time
 from typing import Callable, Dict, List, Optional, Sequence, Tuple
@@ -13,6 +11,7 @@ from ..pool import login_name
 from . import times
 from .batch import Batch
 from .holding import keep_going, reason_of
+from .batch import append
 from .registry import Job, Registry
 from .slurm import shown
 from .words import Option, Options, Values, Wrong, last, ranges
@@ -289,11 +288,4 @@ def say_cancelled(registry: Registry, job: Job) -> None:
     if job.now != "RUNNING" or batch.dialect != "slurm":
         return
     out, err = batch.paths(job.leader, job.number, job.task)
-    with contextlib.suppress(OSError):  # this host may not have the directory
-        # Where others may write, as in /tmp, it may be no file of the job: a link, or a pipe that no process reads.
-        descriptor = os.open(err or out, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-        text = f"slurmstepd: error: *** JOB {job.number} ON {job.host} CANCELLED AT {time.strftime('%Y-%m-%dT%H:%M:%S')} ***\n"
-        with os.fdopen(descriptor, "w") as file:
-            now = os.fstat(descriptor)
-            if stat.S_ISREG(now.st_mode) and now.st_nlink == 1:
-                file.write(text)
+    append(err or out, f"slurmstepd: error: *** JOB {job.number} ON {job.host} CANCELLED AT {time.strftime('%Y-%m-%dT%H:%M:%S')} ***\n")

@@ -16,8 +16,8 @@ from ..errors import Error
 from ..pool import default_pool
 from . import holding
 from .batch import Batch, here, umask, working_directory
-from .registry import Job, Registry, cannot_run
-from .words import Wrong, say
+from .registry import Job, Registry
+from .words import Wrong
 
 LOGS = ".snakemake/dcs"
 STATES = LOGS + "/states"  # which the script `status` reads
@@ -76,10 +76,8 @@ def submit(words: Sequence[str]) -> int:
                   cores=int(job.get("threads", 1)), memory_mb=amount(resources, "mem_mb"), wall_s=60 * amount(resources, "runtime"),
                   host_class=default_pool.host_class(classes) if classes else 0, umask=umask(), host=here())
     jobs = registry.add(batch, hold, mark)
-    print(jobs[0].leader)
-    if why_not := cannot_run(jobs):
-        say("submit", f"no host of the pool can run job {jobs[0].leader} ({name}): {why_not}")
-    holding.keep_going(registry)
+    print(jobs[0].leader, flush=True)
+    holding.attend("submit", registry, jobs)
     return 0
 
 

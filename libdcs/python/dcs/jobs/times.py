@@ -6,7 +6,8 @@ import subprocess
 import time
 from typing import Dict, Iterable, Optional, Tuple
 
-from .registry import Job, dcs_command
+from .registry import Job
+from .words import dcs_command
 from .words import Wrong
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import sys
 from dataclasses import dataclass
 from typing import Callable, Dict, List, NoReturn, Optional, Sequence, Tuple
@@ -209,3 +210,12 @@ def expand(pattern: str, percent: Callable[[str, int], Optional[str]]) -> str:
         text = percent(found[2], int(found[1] or 0))
         return found[0] if text is None else text
     return re.sub(r"%(\d*)([A-Za-z%])", one, pattern)
+
+
+def dcs_command() -> str:
+    """dcs of this installation: bin/dcs beside libexec/dcs, else of PATH."""
+    here = os.path.dirname(os.path.realpath(sys.argv[0]))
+    for path in (os.path.join(here, "../../bin/dcs"), os.environ.get("DCS_BIN", "") + "/dcs"):
+        if os.access(path, os.X_OK):
+            return path
+    return shutil.which("dcs") or "dcs"

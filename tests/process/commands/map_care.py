@@ -1,0 +1,122 @@
+#!/usr/bin/python3
+"""What `dcs map` and `dcs run` do not lose: the inputs of a second -a, files of others in --results, the session of killed grains,
+what failed in an interrupted run, a reader that has gone."""
+import os
+import signal
+import subprocess
+
+from pool import Pool, program, tells, wait_for
+
+DCS = program("dcs")
+
+
+def write(folder, name, text=""):
+    with open(os.path.join(folder, name), "w") as file:
+        file.write(text)
+
+
+def several_files(pool, folder):
+    write(folder, "f1", "a\nb\n")
+    write(folder, "f2", "1\n2\n")
+    for words in (["-a", "f1", "-a", "f2", "--", "echo", "{1}-{2}"], ["--", "echo", "{1}-{2}", "::::", "f1", "f2"]):
+        assert pool.dcs("map", "--new", *words, cwd=folder).stdout == b"a-1\na-2\nb-1\nb-2\n"
+    assert pool.dcs("map", "-a", "f2", "--", "echo", cwd=folder).stdout == b"1\n2\n"
+
+
+def results_of_others(pool, folder):
+    os.mkdir(os.path.join(folder, "res"))
+    write(folder, "res/2.out", "mine")
+    write(folder, "res/7.out", "mine")
+    words = ["map", "--results", "res", "--", "echo"]
+    done = pool.dcs(*words, ":::", "x", "y", cwd=folder, check=False)
+    assert done.returncode == 255 and b"2.out that this map did not make" in done.stderr, done
+    with open(os.path.join(folder, "res/2.out")) as file:
+        assert file.read() == "mine"
+    os.remove(os.path.join(folder, "res/2.out"))
+    for _ in range(2):  # its own files do not matter
+        pool.dcs(*words, ":::", "x", "y", cwd=folder)
+    pool.dcs(*words, ":::", "x", "y", "z", cwd=folder)
+    done = pool.dcs(*words, ":::", *"xyzabcd", cwd=folder, check=False)
+    assert done.returncode == 255 and b"7.out" in done.stderr, done
+
+
+def started(pool, count):
+    return wait_for("the grains", lambda: pool.json("session", "ls")["sessions"][-1:] and
+                    (row := pool.json("session", "show", "last")["session"])["running"] == count and row["session"])
+
+
+def killed(pool, folder):
+    with pool.start([DCS, "map", "--", "sleep", "1000", ":::", "0", "1"], cwd=folder, stderr=subprocess.PIPE) as running:
+        number = started(pool, 2)
+        pool.dcs("grain", "kill", f"{number}:all")
+        said = running.communicate(timeout=120)[1]
+    assert running.returncode == 2 and b"none ran" not in said, said
+    assert pool.dcs("session", "show", str(number)).returncode == 0
+
+
+def interrupted(pool, folder):
+    """The one that failed runs at once when the same command is said again."""
+    words = ["map", "--new", "--", "sh", "-c", "echo $1 >>ran; until test -e go; do sleep 0.05; done; test $1 = 0 || test -e mended", "sh", ":::", "0", "1"]
+    with pool.start([DCS, *words], cwd=folder, stderr=subprocess.PIPE) as running:
+        number = started(pool, 2)
+        running.send_signal(signal.SIGINT)
+        assert tells(running.communicate(timeout=120)[1], "Run same command again, without --new, take results")
+    write(folder, "go")
+    wait_for("their end", lambda: pool.json("session", "show", str(number))["session"]["finished"] == 2)
+    write(folder, "mended")
+    pool.dcs("map", *words[2:], cwd=folder)
+    with open(os.path.join(folder, "ran")) as file:
+        assert sorted(file.read().split()) == ["0", "1", "1"]
+
+
+def submitted(pool, folder):
+    """So it is with a job file whose process was killed."""
+    write(folder, "job.toml", '[[grain]]\nname = "one"\ncommand = ["sh", "-c", "until test -e went; do sleep 0.05; done; test -e good"]\n')
+    with pool.start([DCS, "submit", "--wait", "job.toml"], cwd=folder) as running:
+        number = started(pool, 1)
+        running.kill()
+    write(folder, "went")
+    wait_for("its end", lambda: pool.json("session", "show", str(number))["session"]["finished"] == 1)
+    write(folder, "good")
+    pool.dcs("submit", "--wait", "job.toml", cwd=folder)
+
+
+def no_reader(pool, folder):
+    with pool.start([DCS, "run", "--live", "--", "sh", "-c", "while echo line; do sleep 0.1; done"], cwd=folder, stdout=subprocess.PIPE,
+                    stdin=subprocess.DEVNULL) as running:
+        assert running.stdout.readline() == b"line\n"
+        running.stdout.close()
+        assert running.wait(timeout=120) == 141
+
+
+def waits_for_a_host(pool, folder):
+    pool.dcs("host", "drain", *pool.host_names())
+    with pool.start([DCS, "map", "--progress", "plain", "--", "echo", ":::", "1"], cwd=folder, stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE) as running:
+        for line in running.stderr:
+            if b"waits for a host" in line or b"no host can take it" in line:
+                break
+        else:
+            raise AssertionError("it does not say what its grain waits for")
+        pool.dcs("host", "undrain", *pool.host_names())
+        running.communicate(timeout=120)
+    assert running.returncode == 0
+
+
+def above_a_pool(pool):
+    done = pool.dcs("--dir", os.path.dirname(pool.dir), "status", check=False)
+    assert b"was removed" not in done.stderr + done.stdout, done
+
+
+def main():
+    with Pool(servers=1, slots=2) as pool:
+        folder = os.path.join(pool.base, "work")
+        os.mkdir(folder)
+        for part in (several_files, results_of_others, killed, interrupted, submitted, no_reader, waits_for_a_host):
+            part(pool, folder)
+        above_a_pool(pool)
+    print("8 passed, 0 failed")
+
+
+if __name__ == "__main__":
+    main()
