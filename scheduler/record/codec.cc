@@ -1,6 +1,5 @@
 #include "scheduler/record/codec.h"
 
-#include "base/bytes.h"
 #include "scheduler/record/archive.h"
 #include "scheduler/record/codec_0_1.h"
 
