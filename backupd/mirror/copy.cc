@@ -16,7 +16,6 @@ constexpr const char *current_file = "current";
 constexpr const char *current_temporary = "current.tmp";
 constexpr const char *library_directory = "library";
 constexpr const char *incoming_directory = "incoming";
-constexpr int deepest = 64;
 // A turn of the scheduler is bounded far below this; a larger size is invalid.
 constexpr std::uint64_t most_turn_bytes = std::uint64_t{4} << 30;
 
@@ -47,8 +46,8 @@ Status Copy::find() {
     }
     for (const std::string slot : {"a", "b"})
         if (slot != current_)
-            if (s = remove_tree(slot); !s) return s;
-    if (s = remove_tree(incoming_directory); !s) return s;
+            if (s = store::remove_tree(disk_, slot); !s) return s;
+    if (s = store::remove_tree(disk_, incoming_directory); !s) return s;
     if (s = disk_.remove(current_temporary); !s) return s;
     if (current_.empty()) return Status::ok();
     auto slot = open_slot(current_);
@@ -117,19 +116,6 @@ void Copy::use(Slot slot) {
     spoilt_ = slot_.spoilt;
 }
 
-Status Copy::remove_tree(const std::string &path, int depth) {
-    if (depth > deepest) return fail(Code::io_error, path + " is nested too deeply for a backing store");
-    Result<std::vector<std::string>> names = disk_.list(path);
-    if (!names) return names.status().code == Code::not_found ? Status::ok() : names.status();
-    for (const std::string &name : *names) {
-        const std::string below = store::join(path, name);
-        const Status s =
-            name.back() == '/' ? remove_tree(below.substr(0, below.size() - 1), depth + 1) : disk_.remove(below);
-        if (!s) return s;
-    }
-    return disk_.remove_dir(path);
-}
-
 Status Copy::make_directories(const std::string &path) {
     for (std::size_t end = 0; end != std::string::npos;) {
         end = path.find('/', end + 1);
@@ -171,7 +157,7 @@ Status Copy::begin(const wire::MirrorPage &page) {
         return nonsense("it is of another store than the copy here");
     making_ = Making{current_ == "a" ? "b" : "a", {page.name, page.epoch}};
     DCS_REQUIRE(making_->slot != current_, "a new copy is made beside the current one");
-    Status s = remove_tree(making_->slot);
+    Status s = store::remove_tree(disk_, making_->slot);
     if (s) s = make_directories(making_->slot);
     return s;
 }
@@ -187,7 +173,7 @@ Status Copy::file(const wire::MirrorPage &page) {
 Status Copy::removed(const wire::MirrorPage &page) {
     if (!making_) return nonsense("a removal without the beginning of a copy");
     if (!store::valid_tree_directory(page.path)) return nonsense("an invalid directory " + page.path);
-    return remove_tree(store::join(making_->slot, page.path));
+    return store::remove_tree(disk_, store::join(making_->slot, page.path));
 }
 
 // Verifies the copy before it becomes current, because it may be incomplete.
@@ -199,7 +185,7 @@ Status Copy::make_whole(const wire::MirrorPage &page) {
     const std::string old = current_;
     store::SubDisk place(disk_, made.slot);
     Status s;
-    if (planted("drop_old_first") && !old.empty()) s = remove_tree(old);
+    if (planted("drop_old_first") && !old.empty()) s = store::remove_tree(disk_, old);
     if (s && planted("early_current")) s = replace(current_file, made.slot + "\n");
     if (s) s = store::found_copy(place, page.turn);
     if (s) s = disk_.sync_dir("");  // for the slot's own name
@@ -214,7 +200,7 @@ Status Copy::make_whole(const wire::MirrorPage &page) {
     current_ = made.slot;
     use(std::move(*slot));
     failpoint("mirror.whole.after");
-    return old.empty() ? s : remove_tree(old);
+    return old.empty() ? s : store::remove_tree(disk_, old);
 }
 
 // ---- turn by turn -------------------------------------------------------------------------

@@ -64,7 +64,6 @@ private:
     Status choose();
     Result<Slot> open_slot(const std::string &slot);
     void use(Slot slot);
-    Status remove_tree(const std::string &path, int depth = 0);
     Status make_directories(const std::string &path);
     Status replace(const std::string &path, const std::string &bytes);
     Status begin(const wire::MirrorPage &page);

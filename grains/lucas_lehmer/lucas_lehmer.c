@@ -3,7 +3,6 @@
  * the last 64 bits of the last number. Each step depends on the previous one, so the work cannot be divided, only
  * moved. It can be interrupted at each step. Exit status: 0, or 2 for invalid input. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include <gmp.h>
 

@@ -229,7 +229,5 @@ Instant leave_time(const State &state);              // by the clock; never, onc
 bool has_left(const State &state);                   // it is leaving, and all that it had is reported
 // The earliest instant at which Tick has an effect.
 Instant next_deadline(const State &state);
-// For tests. Empty: all cross references are consistent; otherwise the inconsistency.
-std::string check(const State &state);
 
 }  // namespace dcs::server

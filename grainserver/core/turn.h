@@ -39,7 +39,7 @@ struct Turn {
 // derived.cc
 // State::derived is in step with the grains. A grain that is changed afterwards must be touched again.
 void settle(Turn &t);
-std::string check_derived(const State &state);
+std::string check_derived(const State &state);  // for tests; empty: it is
 
 // link.cc
 void connect_now(Turn &t);

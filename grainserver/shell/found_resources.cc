@@ -13,7 +13,6 @@
 #include "base/files.h"
 #include "base/limits.h"
 #include "base/text.h"
-#include "base/resources.h"
 
 namespace dcs::server {
 namespace {

@@ -1,12 +1,13 @@
 #include "grainserver/shell/server_options.h"
 
-#include <sstream>
-
-#include <climits>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <sstream>
+
 #include "base/limits.h"
+#include "base/program_start.h"
+#include "base/text.h"
 #include "grainserver/shell/found_resources.h"
 #include "net/socket_calls.h"
 
@@ -16,21 +17,6 @@ namespace {
 std::string default_binary_class() {
     utsname host{};
     return ::uname(&host) == 0 ? std::string(host.machine) + "-linux-gnu" : "unknown";
-}
-
-// Beside our own executable, whatever name it was started by.
-std::string launcher_beside_us() {
-    char path[PATH_MAX];
-    const ssize_t n = ::readlink("/proc/self/exe", path, sizeof path - 1);
-    const std::string self(path, n > 0 ? static_cast<std::size_t>(n) : 0);
-    return self.substr(0, self.rfind('/') + 1) + "dcs_launcher";
-}
-
-std::vector<std::string> words_of(const std::string &text) {
-    std::vector<std::string> words;
-    std::istringstream in(text);
-    for (std::string word; in >> word;) words.push_back(word);
-    return words;
 }
 
 std::string wrong_with(const ServerOptions &o) {
@@ -82,7 +68,7 @@ Status check_words(OptionWords &w) {
     ServerOptions &o = w.server;
     o.rungs.writable.clear();
     if (Status s = take_words(w, o); !s) return s;
-    o.runner = words_of(w.runner);
+    for (const std::string_view word : words_of(w.runner, " \t\r\n")) o.runner.emplace_back(word);
     o.watch = w.courtesy == "watch";
     o.ordinary_priority = w.courtesy == "none";
     if (o.leave_idle.ns > 0 && o.leave_after.ns == 0)
@@ -104,7 +90,7 @@ Option most(const char *name, int &into, const char *help, std::optional<Takes> 
 
 OptionWords::OptionWords() {
     server.binary_class = default_binary_class();
-    server.launcher_program = launcher_beside_us();
+    server.launcher_program = own_folder() + "/dcs_launcher";
 }
 
 CommandLine command_line(OptionWords &words) {

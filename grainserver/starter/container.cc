@@ -1,7 +1,6 @@
 #include "grainserver/starter/container.h"
 
 #include <cerrno>
-#include <climits>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,6 +9,7 @@
 #include "base/beneath.h"
 #include "base/fd.h"
 #include "base/files.h"
+#include "base/program_start.h"
 #include "base/text.h"
 #include "base/require.h"
 
@@ -61,12 +61,7 @@ Result<ImagePlace> place_image(int base, const std::string &directory, const fil
     return ImagePlace{std::move(*archive), std::move(store), files::usual_images_mb};
 }
 
-std::string container_runner() {
-    char path[PATH_MAX];
-    const ssize_t n = ::readlink("/proc/self/exe", path, sizeof path - 1);
-    const std::string self(path, n > 0 ? static_cast<std::size_t>(n) : 0);
-    return self.substr(0, self.rfind('/') + 1) + "dcs_container";
-}
+std::string container_runner() { return dcs::own_folder() + "/dcs_container"; }
 
 // The words are read by grainserver/container/main.cc.
 std::vector<std::string> container_command(const files::LaunchRecord &launch, const std::string &grains,

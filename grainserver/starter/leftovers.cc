@@ -1,6 +1,5 @@
 #include "grainserver/starter/leftovers.h"
 
-#include <cerrno>
 #include <sstream>
 
 #include <fcntl.h>

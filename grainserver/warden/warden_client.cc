@@ -1,8 +1,6 @@
 #include <linux/capability.h>
-#include <unistd.h>
 
 #include "base/bytes.h"
-#include "daemon/log.h"
 #include "daemon/privileges.h"
 #include "grainserver/warden/warden.h"
 
@@ -28,15 +26,9 @@ Request about(Ask ask, const std::string &text, const files::Account &account) {
 [[noreturn]] void run_warden(int socket, const files::OwnerRules &rules, const LauncherOptions &launcher) {
     Status s = settle_side_process(socket, "dcs_warden");
     if (s && rules.users) s = give_up_capabilities(kept_for_accounts);
-    if (!s) log_error(s.text);
     Warden warden(rules, launcher, files::logins_of_this_host());
-    const auto answer = [&](std::string_view packet, int *fd) {
-        const SideAnswer reply = warden.answer(packet, fd);
-        if (!reply.status) log_debug(reply.status.text);
-        return side_answer(reply.status, reply.bytes);
-    };
-    if (s) serve_side_process(socket, patience_s, answer);
-    ::_exit(s ? 0 : 1);
+    serve_side_process(s, socket, patience_s,
+                       [&](std::string_view packet, int *fd) { return warden.answer(packet, fd); });
 }
 }  // namespace
 

@@ -1,7 +1,12 @@
 #pragma once
-// What main() begins with.
+// What main() begins with, and where its program lies.
+#include <string>
 
 namespace dcs {
+
+// The running executable, and its folder; empty if the kernel does not say.
+std::string own_path();
+std::string own_folder();
 
 // Undoes what a caller may have left in the process.
 // Descriptors 0 to 2 that are closed lead to /dev/null, or the first files and pipes that are opened would take their

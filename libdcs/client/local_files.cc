@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <fcntl.h>
-#include <map>
 #include <mutex>
 #include <sys/stat.h>
 #include <tuple>

@@ -77,24 +77,19 @@ std::string all_of(const std::string &file) {
     return pack(texts);
 }
 
-std::string read_for(const std::string &file, int *fd) {
+SideAnswer read_for(const std::string &file, int *fd) {
     const std::string bytes = all_of(file);
     Fd memory(::memfd_create("configuration", MFD_CLOEXEC));
     if (!memory || !write_all(memory.get(), bytes) || ::lseek(memory.get(), 0, SEEK_SET) != 0)
-        return side_answer(fail_errno(Code::io_error, "a copy of the configuration", errno), "");
+        return {fail_errno(Code::io_error, "a copy of the configuration", errno), ""};
     *fd = memory.release();
-    return side_answer(Status::ok(), "");
+    return {};
 }
 
 [[noreturn]] void run_reader(int socket, const std::string &file) {
     Status s = settle_side_process(socket, "dcs_config");
     if (s) s = give_up_capabilities(kept_by_reader);
-    if (s)
-        serve_side_process(socket, reader_patience_s, [&](std::string_view, int *fd) {
-            *fd = -1;
-            return read_for(file, fd);
-        });
-    ::_exit(s ? 0 : 1);
+    serve_side_process(s, socket, reader_patience_s, [&](std::string_view, int *fd) { return read_for(file, fd); });
 }
 
 }  // namespace

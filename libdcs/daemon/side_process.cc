@@ -134,27 +134,31 @@ Status settle_side_process(int &socket, const char *name) {
     return placed ? Status::ok() : fail(Code::io_error, std::string(name) + " has no descriptors");
 }
 
-void serve_side_process(int socket, int patience_s, const std::function<std::string(std::string_view, int *)> &answer) {
+void serve_side_process(const Status &settled, int socket, int patience_s,
+                        const std::function<SideAnswer(std::string_view, int *)> &answer) {
+    if (!settled) log_error(settled.text);
     // A longer packet than any request shows as one, and is cut off.
     std::string packet(side_packet_max + 1, '\0');
-    for (;;) {
+    for (bool served = bool(settled); served;) {
         const ssize_t n = ::recv(socket, packet.data(), packet.size(), 0);
         if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return;
+        if (n <= 0) break;
         int fd = -1;
         ::alarm(static_cast<unsigned>(patience_s));
-        const std::string text = answer({packet.data(), static_cast<std::size_t>(n)}, &fd);
+        const SideAnswer reply = answer({packet.data(), static_cast<std::size_t>(n)}, &fd);
         ::alarm(0);
+        if (!reply.status) log_debug(reply.status.text);
         const Fd handed_on(fd);
-        if (!send_packet(socket, text, fd)) return;
+        served = send_packet(socket, side_answer(reply), fd);
     }
+    ::_exit(settled ? 0 : 1);  // nothing of the daemon's is undone here
 }
 
-std::string side_answer(const Status &status, std::string_view bytes) {
-    const auto code = static_cast<std::uint32_t>(status.code);
+std::string side_answer(const SideAnswer &answer) {
+    const auto code = static_cast<std::uint32_t>(answer.status.code);
     std::string packet(code_size, '\0');
     std::memcpy(packet.data(), &code, code_size);
-    packet += status ? bytes : std::string_view(status.text);
+    packet += answer.status ? answer.bytes : answer.status.text;
     packet.resize(std::min(packet.size(), side_packet_max));
     return packet;
 }

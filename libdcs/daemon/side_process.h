@@ -59,16 +59,19 @@ inline constexpr std::size_t side_packet_max = 8192;
 // The other side, first of all: keeps `socket` (which becomes descriptor 3) and standard error of all that was open,
 // is called `name`, and is not ended by signals that are for the daemon's group.
 Status settle_side_process(int &socket, const char *name);
-// Until the peer has gone: each packet to `answer`, which returns the reply, and sets the descriptor that goes
-// with it and is closed then. An answer that takes longer than the patience ends the process, and so the waiting.
-void serve_side_process(int socket, int patience_s, const std::function<std::string(std::string_view, int *)> &answer);
 
-// Answers are a Code, then text or bytes.
-std::string side_answer(const Status &status, std::string_view bytes);
 struct SideAnswer {
     Status status;
     std::string bytes;  // only with Code::ok
 };
+// The rest of its life: unless it has not `settled`, which its log says, each packet goes to `answer`, which returns
+// the reply, and sets the descriptor that goes with it and is closed then, until the peer has gone. An answer that
+// takes longer than the patience ends the process, and so the waiting.
+[[noreturn]] void serve_side_process(const Status &settled, int socket, int patience_s,
+                                     const std::function<SideAnswer(std::string_view, int *)> &answer);
+
+// Answers are a Code, then text or bytes.
+std::string side_answer(const SideAnswer &answer);
 std::optional<SideAnswer> read_side_answer(std::string_view packet);
 
 }  // namespace dcs

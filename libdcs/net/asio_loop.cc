@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cstdint>
 #include <ctime>
-#include <utility>
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>

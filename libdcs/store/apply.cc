@@ -2,6 +2,7 @@
 // in a later one, can leave, it has the same result. Recovery relies on that.
 #include "base/failpoint.h"
 #include "base/require.h"
+#include "store/copy.h"
 #include "store/engine.h"
 #include "store/names.h"
 
@@ -108,24 +109,10 @@ Status Engine::apply_append(const Step &step, std::uint64_t turn) {
     return Status::ok();
 }
 
-Status Engine::remove_tree(const std::string &directory, int depth) {
-    if (depth > deepest)
-        return fail(Code::io_error, directory + " is nested too deeply for a backing store: move it away");
-    Result<std::vector<std::string>> names = disk_.list(directory);
-    if (!names) return names.status().code == Code::not_found ? Status::ok() : names.status();
-    for (const std::string &name : *names) {
-        const std::string path = join(directory, name);
-        Status status =
-            name.back() == '/' ? remove_tree(path.substr(0, path.size() - 1), depth + 1) : disk_.remove(path);
-        if (!status) return status;
-    }
-    return disk_.remove_dir(directory);
-}
-
 // A directory exists as long as it has content, so parents that became empty are removed too.
 Status Engine::apply_remove(const std::string &directory) {
     DCS_REQUIRE(!directory.empty(), "the store itself is never removed");
-    if (Status status = remove_tree(directory, 0); !status) return status;
+    if (Status status = remove_tree(disk_, directory); !status) return status;
     forget_below(directory);
     erase_below(set_aside_, directory);
     std::string parent = parent_of(directory);

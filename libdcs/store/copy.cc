@@ -10,18 +10,20 @@ namespace {
 constexpr RootLayout on_the_wire{1, 0};
 constexpr std::uint64_t piece_bytes = 1 << 20;
 
-Status sync_tree(Disk &disk, const std::string &directory, int depth) {
+// A directory comes after all that is below it.
+template <class OfFile, class OfDirectory>
+Status each_in_tree(Disk &disk, const std::string &directory, OfFile of_file, OfDirectory of_directory, int depth = 0) {
     if (depth > deepest)
         return fail(Code::io_error, directory + " is nested too deeply for a backing store: move it away");
     Result<std::vector<std::string>> names = disk.list(directory);
     if (!names) return names.status();
     for (const std::string &name : *names) {
-        const std::string path = join(directory, name);
-        Status status =
-            name.back() == '/' ? sync_tree(disk, path.substr(0, path.size() - 1), depth + 1) : disk.sync_file(path);
+        const std::string path = join(directory, name), below = path.substr(0, path.size() - 1);
+        const bool is_directory = name.back() == '/';
+        Status status = is_directory ? each_in_tree(disk, below, of_file, of_directory, depth + 1) : of_file(path);
         if (!status) return status;
     }
-    return disk.sync_dir(directory);
+    return of_directory(directory);
 }
 
 Status copy_file(Disk &from, Disk &to, const std::string &path) {
@@ -59,7 +61,19 @@ Status copy_tree(Disk &from, Disk &to, const std::string &path, int depth) {
     return Status::ok();
 }
 
-Status sync_everything(Disk &disk) { return disk.sync_all_reports() ? disk.sync_all() : sync_tree(disk, "", 0); }
+Status remove_tree(Disk &disk, const std::string &directory) {
+    const Status s = each_in_tree(
+        disk, directory, [&](const std::string &path) { return disk.remove(path); },
+        [&](const std::string &path) { return disk.remove_dir(path); });
+    return s.code == Code::not_found ? Status::ok() : s;
+}
+
+Status sync_everything(Disk &disk) {
+    if (disk.sync_all_reports()) return disk.sync_all();
+    return each_in_tree(
+        disk, "", [&](const std::string &path) { return disk.sync_file(path); },
+        [&](const std::string &path) { return disk.sync_dir(path); });
+}
 
 std::string encode_for_copy(std::uint64_t turn, const std::vector<Step> &steps) {
     std::vector<Step> whole = steps;

@@ -23,6 +23,7 @@ bool valid_copied_path(std::string_view path);
 
 // `path` of one disk, with all below it, in another one, which lacks it. Not synced.
 Status copy_tree(Disk &from, Disk &to, const std::string &path, int depth = 0);
+Status remove_tree(Disk &disk, const std::string &directory);  // absent: ok
 Status sync_everything(Disk &disk);
 
 // Makes all files below `disk`, the original's after that turn, durable, and then a store of which it is the last turn.

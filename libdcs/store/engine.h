@@ -98,7 +98,6 @@ private:
     Status apply_replace(const Step &step, std::uint64_t turn);
     Status apply_append(const Step &step, std::uint64_t turn);
     Status apply_remove(const std::string &directory);
-    Status remove_tree(const std::string &directory, int depth);
     Status make_directories(const std::string &directory, std::vector<std::string> *made);
     void forget_below(const std::string &directory);
 

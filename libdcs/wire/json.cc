@@ -4,7 +4,6 @@
 
 namespace dcs::wire {
 
-std::string to_json(const SystemRow &row) { return JsonText::of(row); }
 std::string to_json(const HostRow &row) {
     JsonText::Rules rules{{}, "host_class", "class"};
     if (row.last_call_in_s < 0) rules.unknown = {"last_call_in_s"};

@@ -107,7 +107,6 @@ Result<ExportedGrain> unpack_exported_grain(std::string_view bytes);
 std::string difference(const GrainSpec &recorded, const GrainSpec &now);
 
 // JSON object of a row, snake_case, for `-o json`.
-std::string to_json(const SystemRow &);
 std::string to_json(const HostRow &);
 std::string to_json(const MemberRow &);
 std::string to_json(const SessionRow &);

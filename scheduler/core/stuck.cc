@@ -2,7 +2,6 @@
 #include "scheduler/core/stuck.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "scheduler/core/explain.h"
 #include "scheduler/core/placement.h"

@@ -23,7 +23,6 @@
 
 #include "base/clock.h"
 #include "base/files.h"
-#include "daemon/log.h"
 #include "daemon/peer_name.h"
 #include "daemon/privileges.h"
 #include "scheduler/keeper/settings_file.h"
@@ -245,15 +244,9 @@ void run_keeper(int socket, Place place) {
     if (s && ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) s = fail_errno(Code::io_error, "prctl PR_SET_DUMPABLE", errno);
     // Some hosts look up users over sockets.
     if (s) s = give_up_calls({.unix_sockets = true, .owners = true}).status();
-    if (!s) log_error(s.text);
     Keeper keeper(std::move(place));
-    const auto answer = [&](std::string_view packet, int *fd) {
-        const Reply reply = keeper.answer(packet, wall_clock_s(), fd);
-        if (!reply.status) log_debug(reply.status.text);
-        return side_answer(reply.status, reply.bytes);
-    };
-    if (s) serve_side_process(socket, patience_s, answer);
-    ::_exit(s ? 0 : 1);  // nothing of the scheduler's is undone here
+    serve_side_process(s, socket, patience_s,
+                       [&](std::string_view packet, int *fd) { return keeper.answer(packet, wall_clock_s(), fd); });
 }
 
 Status check_login(const std::string &user, const std::string &group) {

@@ -1,7 +1,6 @@
 #include "scheduler/library/library.h"
 
 #include <cerrno>
-#include <utility>
 
 #include "base/failpoint.h"
 #include "base/text.h"

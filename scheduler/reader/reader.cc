@@ -129,36 +129,35 @@ std::string receive_stream(int socket, std::uint64_t bytes) {
 
 class Decoders {
 public:
-    std::string answer(std::string_view bytes, int *fd) {
+    SideAnswer answer(std::string_view bytes, int *fd) {
         const auto packet = read_packet(bytes);
-        if (!packet) return side_answer(fail(Code::invalid, "the reader does not know such a request"), "");
+        if (!packet) return {fail(Code::invalid, "the reader does not know such a request"), ""};
         return packet->ask == static_cast<std::uint32_t>(Ask::begin) ? begin(packet->bytes, fd) : end(packet->pid);
     }
 
 private:
-    std::string begin(std::uint64_t bytes, int *fd) {
+    SideAnswer begin(std::uint64_t bytes, int *fd) {
         int pair[2];
         if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
-            return side_answer(fail_errno(Code::io_error, "a socket to a decoder", errno), "");
+            return {fail_errno(Code::io_error, "a socket to a decoder", errno), ""};
         const pid_t pid = ::fork();
         if (pid == 0) decode_here(pair[1], bytes);
         const int error = errno;
         ::close(pair[1]);
         *fd = pair[0];
-        if (pid < 0) return side_answer(fail_errno(Code::io_error, "a process to decode an import", error), "");
+        if (pid < 0) return {fail_errno(Code::io_error, "a process to decode an import", error), ""};
         mine_.insert(pid);
-        return side_answer(Status::ok(), std::to_string(pid));
+        return {Status::ok(), std::to_string(pid)};
     }
 
-    std::string end(std::uint32_t number) {
+    SideAnswer end(std::uint32_t number) {
         const auto pid = static_cast<pid_t>(number);
-        if (mine_.erase(pid) == 0) return side_answer(fail(Code::not_found, "there is no such decoder"), "");
+        if (mine_.erase(pid) == 0) return {fail(Code::not_found, "there is no such decoder"), ""};
         ::kill(pid, SIGKILL);
         int status = 0;
         while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
-        return side_answer(Status::ok(), WIFSIGNALED(status)
-                                             ? "was killed by signal " + std::to_string(WTERMSIG(status))
-                                             : "ended with exit code " + std::to_string(WEXITSTATUS(status)));
+        return {Status::ok(), WIFSIGNALED(status) ? "was killed by signal " + std::to_string(WTERMSIG(status))
+                                                  : "ended with exit code " + std::to_string(WEXITSTATUS(status))};
     }
 
     std::set<pid_t> mine_;
@@ -286,11 +285,9 @@ Status fence_decoder(int &socket, std::uint64_t bytes) {
 
 void run_reader(int socket) {
     const Status s = settle_reader(socket);
-    if (!s) log_error(s.text);
     Decoders decoders;
-    const auto answer = [&](std::string_view packet, int *fd) { return decoders.answer(packet, fd); };
-    if (s) serve_side_process(socket, patience_s, answer);
-    ::_exit(s ? 0 : 1);
+    serve_side_process(s, socket, patience_s,
+                       [&](std::string_view packet, int *fd) { return decoders.answer(packet, fd); });
 }
 
 }  // namespace dcs::reader

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/bytes.h"
 #include "base/planted.h"
 #include "scheduler/record/archive.h"
 #include "scheduler/record/codec_0_1.h"

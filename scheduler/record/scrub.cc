@@ -4,7 +4,6 @@
 
 #include "base/bytes.h"
 #include "scheduler/record/paths.h"
-#include "scheduler/record/read_blob.h"
 #include "wire/event_log.h"
 
 namespace dcs::record {

@@ -42,7 +42,7 @@ Result<std::string> joined_hosts(const std::string &state, const store::StoreOpt
 
 [[noreturn]] void tell_joined_hosts(int to, const std::string &state, const store::StoreOptions &options) {
     const auto hosts = joined_hosts(state, options);
-    const std::string answer = side_answer(hosts ? Status::ok() : hosts.status(), hosts ? *hosts : "");
+    const std::string answer = side_answer({hosts.status(), hosts ? *hosts : ""});
     ::_exit(write_all(to, answer) ? 0 : 1);  // nothing of the scheduler's is undone here
 }
 

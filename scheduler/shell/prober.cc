@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 

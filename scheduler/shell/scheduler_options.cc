@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "daemon/peer_name.h"
 #include "net/socket_calls.h"
-#include "scheduler/keeper/keeper.h"
 #include "scheduler/keeper/settings_file.h"
 #include "scheduler/shell/host_table_file.h"
 #include "scheduler/shell/lost_hosts.h"

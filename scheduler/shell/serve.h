@@ -1,6 +1,5 @@
 #pragma once
 // The scheduler at work: doors open, turns driven by the event loop, until SIGTERM or SIGINT.
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>

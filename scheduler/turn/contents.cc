@@ -1,7 +1,6 @@
 #include "scheduler/turn/contents.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/limits.h"
 #include "base/planted.h"

@@ -5,7 +5,6 @@
 #include "base/failpoint.h"
 #include "base/planted.h"
 #include "scheduler/core/decisions.h"
-#include "scheduler/record/read_blob.h"
 #include "scheduler/turn/export_page.h"
 #include "wire/checks.h"
 

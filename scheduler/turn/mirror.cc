@@ -5,7 +5,6 @@
 
 #include "base/known_words.h"
 #include "base/failpoint.h"
-#include "base/limits.h"
 #include "base/planted.h"
 #include "wire/checks.h"
 

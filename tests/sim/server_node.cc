@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/limits.h"
+#include "support/server_check.h"
 
 namespace dcs::sim {
 namespace {

@@ -2,7 +2,6 @@
 // is said by `dcs __complete WORD...`, whose last word is the one being typed.
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <set>
 #include <sstream>
 #include <sys/time.h>

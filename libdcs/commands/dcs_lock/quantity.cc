@@ -2,7 +2,6 @@
 
 #include <cstdio>
 
-#include <ctime>
 #include <fcntl.h>
 #include <sched.h>
 

@@ -2,7 +2,6 @@
 
 #include <csignal>
 
-#include "base/files.h"
 #include "base/json.h"
 #include "quantity.h"
 

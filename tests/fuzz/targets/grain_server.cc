@@ -6,6 +6,7 @@
 #include <deque>
 
 #include "script.h"
+#include "support/server_check.h"
 
 namespace dcs::fuzz {
 namespace {

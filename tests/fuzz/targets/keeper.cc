@@ -23,7 +23,7 @@ void run(std::string_view bytes) {
     }
     if (const auto reply = read_side_answer(bytes)) {
         expect(reply->status ? reply->status.text.empty() : reply->bytes.empty(), "bytes, or a reason");
-        expect(side_answer(reply->status, reply->bytes) == bytes, "a reply keeps what it says");
+        expect(side_answer(*reply) == bytes, "a reply keeps what it says");
     }
     if (const auto point = point_of(bytes)) expect(public_key_of(*point) == bytes, "a key has one form");
 }
@@ -50,8 +50,8 @@ std::vector<Seed> seeds() {
         if (request.ask >= warden::Ask::login) request.text = "/bin/true";
         all.push_back({"warden-" + std::to_string(ask), warden::to_packet(request)});
     }
-    all.push_back({"bytes", side_answer(Status::ok(), "bytes")});
-    all.push_back({"refused", side_answer(fail(Code::refused, "why"), "")});
+    all.push_back({"bytes", side_answer({Status::ok(), "bytes"})});
+    all.push_back({"refused", side_answer({fail(Code::refused, "why"), ""})});
     all.push_back({"key", public_key_of(Point{})});
     return all;
 }

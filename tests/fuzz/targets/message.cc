@@ -17,7 +17,6 @@ void read_rows(const wire::AnyMessage &message) {
     };
     if (const auto *m = std::get_if<wire::QueryReply>(&message)) {
         json(m->hosts), json(m->sessions), json(m->grains);
-        json(std::vector{m->system});
     } else if (const auto *e = std::get_if<wire::Explanation>(&message)) {
         json(std::vector{*e});
     } else if (const auto *d = std::get_if<wire::DoctorReply>(&message)) {

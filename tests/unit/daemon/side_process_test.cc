@@ -5,6 +5,7 @@
 #include "support/about.h"
 #include "support/catch.h"
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,26 +20,26 @@ struct Reap {
         while (::waitpid(-1, nullptr, 0) > 0) {}
     }
 };
-using Answer = std::function<std::string(std::string_view, int *)>;
+using Answer = std::function<SideAnswer(std::string_view, int *)>;
 
 auto beside(const Answer &answer, int patience_s = 30) {
     auto process = SideProcess::start({"the test's helper", "the test"}, patience_s, [&](int socket) {
         const Status s = settle_side_process(socket, "dcs_helper");
-        if (s) serve_side_process(socket, patience_s, answer);
-        ::_exit(s ? 0 : 1);
+        serve_side_process(s, socket, patience_s, answer);
     });
     REQUIRE(process);
     return std::move(*process);
 }
-std::string say(std::string_view word) { return side_answer(Status::ok(), word); }
+SideAnswer say(std::string_view word) { return {Status::ok(), std::string(word)}; }
 }  // namespace
 
 TEST_CASE("answers of a side process") {
-    const auto good = read_side_answer(side_answer(Status::ok(), std::string("a\0b", 3)));
+    const auto good = read_side_answer(side_answer({Status::ok(), std::string("a\0b", 3)}));
     REQUIRE(good);
     CHECK(good->status);
     CHECK(good->bytes == std::string("a\0b", 3));
-    const auto bad = read_side_answer(side_answer(fail(Code::refused, std::string(2 * side_packet_max, 'w')), "never"));
+    const Status refused = fail(Code::refused, std::string(2 * side_packet_max, 'w'));
+    const auto bad = read_side_answer(side_answer({refused, "never"}));
     REQUIRE(bad);
     CHECK(bad->status.code == Code::refused);
     CHECK(bad->status.text == std::string(side_packet_max - 4, 'w'));
@@ -80,7 +81,7 @@ TEST_CASE("a side process that is gone, silent or mad is lost permanently") {
     const Reap reap;
     int fd = -1;
     SECTION("gone") {
-        const auto helper = beside([](std::string_view, int *) -> std::string { ::_exit(7); });
+        const auto helper = beside([](std::string_view, int *) -> SideAnswer { ::_exit(7); });
         const Status s = helper->ask("x", &fd).status();
         CHECK(s.code == Code::unreachable);
         CHECK(s.text == about("test's helper gone restarted"));
@@ -90,8 +91,8 @@ TEST_CASE("a side process that is gone, silent or mad is lost permanently") {
         CHECK(helper->ask("x", &fd).status().code == Code::unreachable);
     }
     SECTION("killed, and noticed without a call") {
-        const auto helper = beside([](std::string_view, int *) { return std::to_string(::getpid()); });
-        ::kill(std::stoi(*helper->ask("x", &fd)), SIGKILL);
+        const auto helper = beside([](std::string_view, int *) { return say(std::to_string(::getpid())); });
+        ::kill(std::stoi(*helper->call("x")), SIGKILL);
         while (!helper->gone()) ::usleep(1000);
         CHECK(helper->how_it_ended() == "was killed by signal 9");
     }
@@ -106,13 +107,20 @@ TEST_CASE("a side process that is gone, silent or mad is lost permanently") {
         CHECK(helper->how_it_ended() == "was killed by signal 14");
     }
     SECTION("signals to the group are for the daemon") {
-        const auto helper = beside([](std::string_view, int *) { return std::to_string(::getpid()); });
-        const pid_t pid = std::stoi(*helper->ask("x", &fd));
+        const auto helper = beside([](std::string_view, int *) { return say(std::to_string(::getpid())); });
+        const pid_t pid = std::stoi(*helper->call("x"));
         for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ::kill(pid, signal);
-        CHECK(std::stoi(*helper->ask("x", &fd)) == pid);
+        CHECK(std::stoi(*helper->call("x")) == pid);
     }
     SECTION("distrusted") {
-        const auto helper = beside([](std::string_view, int *) { return std::string("?"); });
+        const auto started = SideProcess::start({"the test's helper", "the test"}, 30, [](int socket) {
+            if (!settle_side_process(socket, "dcs_helper")) ::_exit(1);
+            char packet[8];
+            while (::recv(socket, packet, sizeof packet, 0) > 0) (void)::send(socket, "?", 1, MSG_NOSIGNAL);
+            ::_exit(0);
+        });
+        REQUIRE(started);
+        const auto &helper = *started;
         REQUIRE_FALSE(read_side_answer(*helper->ask("x", &fd)));
         CHECK(helper->distrust().text == about("test's invalid restarted"));
         CHECK(helper->ask("x", &fd).status().code == Code::unreachable);

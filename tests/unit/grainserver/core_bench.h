@@ -7,6 +7,7 @@
 #include "grainserver/core/step.h"
 #include "grainserver/core/turn.h"
 #include "support/catch.h"
+#include "support/server_check.h"
 
 namespace bench {
 

@@ -126,9 +126,8 @@ TEST_CASE("a group that cannot be looked up, a service manager that cannot be to
 TEST_CASE("a side process that cannot be started, or asked") {
     const SideProcess::Words words{"the test's helper", "the test"};
     const auto run = [](int socket) {
-        if (!settle_side_process(socket, "dcs_helper")) ::_exit(1);
-        serve_side_process(socket, 30, [](std::string_view, int *) { return side_answer(Status::ok(), ""); });
-        ::_exit(0);
+        const Status settled = settle_side_process(socket, "dcs_helper");
+        serve_side_process(settled, socket, 30, [](std::string_view, int *) { return SideAnswer(); });
     };
     {
         const Refusing pair("socketpair", EMFILE);

@@ -50,4 +50,13 @@ inline void print_document(const char *schema, const char *name, const std::stri
     std::printf("%s\n", JsonObject(schema).add_raw(name, document).text().c_str());
 }
 
+// In the format that was asked for: the document, the name of what was done or is shown, or words for people. What a
+// verb returns.
+inline int print_as_asked(const Call &call, const JsonObject &document, const std::string &name,
+                          const std::string &words) {
+    const std::string text = call.format == Format::json ? document.text() : call.format == Format::name ? name : words;
+    std::printf("%s\n", text.c_str());
+    return exits::ok;
+}
+
 }  // namespace dcs::commands

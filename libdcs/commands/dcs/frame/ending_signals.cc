@@ -1,7 +1,5 @@
 #include "ending_signals.h"
 
-#include <initializer_list>
-
 namespace dcs::commands {
 
 sigset_t block_ending_signals() {

@@ -156,18 +156,12 @@ std::string json_list(const std::vector<std::int32_t> &grains) {
     return json_array(items);
 }
 
-void print_done(const Call &call, const std::string &name, const wire::GrainRow &row, const Forgotten &f) {
-    if (call.format == Format::json) {
-        JsonObject json;
-        json.add("schema", "dcs.grain.restart/1").add("user", row.user).add("session", row.session);
-        json.add_raw("restarted", json_array({json_string(name)})).add_raw("forgotten", json_list(f.gone));
-        json.add_raw("revived", json_list(f.revived)).add("results", static_cast<std::int64_t>(f.stand));
-        std::printf("%s\n", json.text().c_str());
-    } else if (call.format == Format::name) {
-        std::printf("%s\n", name.c_str());
-    } else {
-        std::printf("grain %s restarted, %s discarded\n", name.c_str(), counted(f.gone.size(), "submission").c_str());
-    }
+int print_done(const Call &call, const std::string &name, const wire::GrainRow &row, const Forgotten &f) {
+    JsonObject json("dcs.grain.restart/1");
+    json.add("user", row.user).add("session", row.session).add_raw("restarted", json_array({json_string(name)}));
+    json.add_raw("forgotten", json_list(f.gone)).add_raw("revived", json_list(f.revived)).add("results", f.stand);
+    return print_as_asked(call, json, name,
+                          "grain " + name + " restarted, " + counted(f.gone.size(), "submission") + " discarded");
 }
 
 int forget_after(const Call &call) {
@@ -194,8 +188,7 @@ int forget_after(const Call &call) {
     const wire::RestartGrain order{row.user, row.session, row.grain, true, static_cast<std::int32_t>(f.gone.size())};
     const Status s = ask_any<wire::Done>(order).status();
     if (!s) return call.fail(failure_of("grain " + name + " was not restarted", s));
-    print_done(call, name, row, f);
-    return exits::ok;
+    return print_done(call, name, row, f);
 }
 
 int restart(const Call &call) {

@@ -13,26 +13,18 @@
 namespace dcs::commands {
 namespace {
 
-std::string load_text(double load) {
-    char digits[32];
-    std::snprintf(digits, sizeof digits, "%.2f", load);
-    return digits;
-}
-
 void print_table(const std::vector<wire::HostRow> &rows) {
     const bool resources =
         std::any_of(rows.begin(), rows.end(), [](const auto &row) { return !resources_text(row).empty(); });
     const bool addresses = std::any_of(rows.begin(), rows.end(), [](const auto &row) { return !row.address.empty(); });
-    std::vector<const char *> headings{"HOST",         ">CLASS",    "BINARY",        "*STATE",
-                                       ">SLOTS",       ">RUNNING",  ">LAST CALL-IN", ">LOAD",
-                                       ">FREE MEMORY", ">FINISHED", ">FAILED",       "CONFINEMENT"};
-    headings.push_back("VERSION");
+    std::vector<const char *> headings{"HOST",     ">CLASS",        "BINARY", "*STATE",       ">SLOTS",
+                                       ">RUNNING", ">LAST CALL-IN", ">LOAD",  ">FREE MEMORY", ">FINISHED",
+                                       ">FAILED",  "CONFINEMENT",   "VERSION"};
     if (addresses) headings.push_back("ADDRESS");
     if (resources) headings.push_back("RESOURCES");
     Table table(headings);
     int active = 0, slots = 0, running = 0;
     for (const wire::HostRow &row : rows) {
-        const bool known = row.last_call_in_s >= 0, figures = known && row.free_memory_kb >= 0;
         std::vector<std::string> cells{
             row.name,
             row.class_names.empty() ? class_text(row.host_class) : printable(row.class_names),
@@ -41,12 +33,12 @@ void print_table(const std::vector<wire::HostRow> &rows) {
             std::to_string(row.slots),
             std::to_string(row.running),
             seconds_text(row.last_call_in_s),
-            figures ? load_text(row.load) : "-",
-            figures ? bytes_text(static_cast<std::uint64_t>(row.free_memory_kb) * 1024) : "-",
+            load_of(row),
+            free_memory_of(row),
             std::to_string(row.finished),
             std::to_string(row.failed),
-            known ? row.confinement : "-"};
-        cells.push_back(or_dash(row.version));
+            row.last_call_in_s >= 0 ? row.confinement : "-",
+            or_dash(row.version)};
         if (addresses) cells.push_back(or_dash(row.address));
         if (resources) cells.push_back(resources_text(row));
         table.add(std::move(cells));
@@ -120,11 +112,9 @@ int show_host(const Call &call) {
 int tell(const Call &call, const std::vector<std::string> &names, std::string (*words)(const wire::HostRow &)) {
     const ChosenHosts chosen = choose_hosts(names);
     if (chosen.failure) return call.fail(*chosen.failure);
-    for (const wire::HostRow &row : chosen.rows) {
-        if (call.format == Format::json) print_document("dcs.host/1", "host", wire::to_json(row));
-        else if (call.format == Format::name) std::printf("%s\n", row.name.c_str());
-        else std::printf("host %s: %s\n", row.name.c_str(), words(row).c_str());
-    }
+    for (const wire::HostRow &row : chosen.rows)
+        print_as_asked(call, JsonObject("dcs.host/1").add_raw("host", wire::to_json(row)), row.name,
+                       "host " + row.name + ": " + words(row));
     return exits::ok;
 }
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "commands/dcs/query/scheduler.h"
-
 namespace dcs::commands {
 namespace {
 

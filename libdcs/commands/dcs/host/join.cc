@@ -176,24 +176,16 @@ std::string next_step(const JoinOrder &order, const std::string &name, bool chan
 
 int tell(const Call &call, const JoinOrder &order, const pki::Identity &who, bool changed) {
     const std::string words = in_words(who.certificate.key), &name = who.certificate.name;
-    if (call.format == Format::json) {
-        JsonObject json;
-        json.add("name", name).add("directory", order.directory).add("scheduler", order.address);
-        json.add("key_words", words).add("serial", who.certificate.serial);
-        json.add("expires", who.certificate.not_after_s).add("command", start_command(order, name));
-        print_document("dcs.host.join/1", "host", json.text());
-    } else if (call.format == Format::name) {
-        std::printf("%s\n", name.c_str());
-    } else {
-        std::printf("host %s has joined the pool, key %s\n", name.c_str(), words.c_str());
-        if (const std::string own = own_name(); own != name.substr(0, name.find('.')))
-            std::printf(
-                "This machine's own name is %s. If %s is another machine, join there with a new code, and here "
-                "with one for %s and --new-key.\n",
-                own.c_str(), name.c_str(), own.c_str());
-        std::printf("%s\n", next_step(order, name, changed).c_str());
-    }
-    return exits::ok;
+    JsonObject json;
+    json.add("name", name).add("directory", order.directory).add("scheduler", order.address);
+    json.add("key_words", words).add("serial", who.certificate.serial);
+    json.add("expires", who.certificate.not_after_s).add("command", start_command(order, name));
+    std::string text = "host " + name + " has joined the pool, key " + words + "\n";
+    if (const std::string own = own_name(); own != name.substr(0, name.find('.')))
+        text += "This machine's own name is " + own + ". If " + name +
+                " is another machine, join there with a new code, and here with one for " + own + " and --new-key.\n";
+    return print_as_asked(call, JsonObject("dcs.host.join/1").add_raw("host", json.text()), name,
+                          text + next_step(order, name, changed));
 }
 
 int join(const Call &call) {

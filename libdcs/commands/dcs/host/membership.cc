@@ -57,11 +57,9 @@ int approve(const Call &call) {
     const bool replace = call.arguments.has("replace");
     const auto done = ask_any<wire::Done>(wire::ApproveHost{words[0], words[1], static_cast<std::uint8_t>(replace)});
     if (!done) return call.fail(failure_of("host " + words[0] + " was not approved", done.status()));
-    if (call.format == Format::json)
-        print_document("dcs.host.approve/1", "approved", json_array({json_string(words[0])}));
-    else if (call.format == Format::name) std::printf("%s\n", words[0].c_str());
-    else std::printf("host %s approved%s\n", words[0].c_str(), replace ? "; another machine of that name is out" : "");
-    return exits::ok;
+    const std::string names = json_array({json_string(words[0])});
+    return print_as_asked(call, JsonObject("dcs.host.approve/1").add_raw("approved", names), words[0],
+                          "host " + words[0] + " approved" + (replace ? "; another machine of that name is out" : ""));
 }
 
 // None if it is not a host with a grain server.

@@ -18,20 +18,14 @@ namespace dcs::commands {
 namespace {
 
 int tell(const Call &call, const pki::Certificate &certificate, bool renewed) {
-    const std::string until = time_text(static_cast<double>(certificate.not_after_s));
-    if (call.format == Format::json) {
-        JsonObject json;
-        json.add("name", certificate.name).add("serial", certificate.serial).add("renewed", renewed);
-        print_document("dcs.host.renew/1", "host", json.add("expires", certificate.not_after_s).text());
-    } else if (call.format == Format::name) {
-        std::printf("%s\n", certificate.name.c_str());
-    } else if (renewed) {
-        std::printf("host %s has a new certificate, valid until %s\n", certificate.name.c_str(), until.c_str());
-    } else {
-        std::printf("the certificate of host %s is valid until %s; it is renewed when a third of its time is left\n",
-                    certificate.name.c_str(), until.c_str());
-    }
-    return exits::ok;
+    const std::string &name = certificate.name, until = time_text(static_cast<double>(certificate.not_after_s));
+    JsonObject json;
+    json.add("name", name).add("serial", certificate.serial).add("renewed", renewed);
+    json.add("expires", certificate.not_after_s);
+    return print_as_asked(call, JsonObject("dcs.host.renew/1").add_raw("host", json.text()), name,
+                          renewed ? "host " + name + " has a new certificate, valid until " + until
+                                  : "the certificate of host " + name + " is valid until " + until +
+                                        "; it is renewed when a third of its time is left");
 }
 
 Result<pki::Identity> ask_for_next(const std::string &scheduler, const pki::Identity &who) {

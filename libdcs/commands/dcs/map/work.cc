@@ -14,7 +14,6 @@
 #include "base/known_words.h"
 #include "base/limits.h"
 #include "base/text.h"
-#include "dcs.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/frame/table.h"
 #include "commands/dcs/run/placeholders.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "commands/dcs/query/session_events.h"
-#include "wire/event_log.h"
 #include "base/limits.h"
 
 namespace dcs::commands::page {

@@ -1,6 +1,5 @@
 #include "server.h"
 
-#include <optional>
 #include <set>
 #include <unistd.h>
 
@@ -22,7 +21,6 @@
 #include <boost/beast/http.hpp>
 
 #include "answer.h"
-#include "access.h"
 
 namespace dcs::commands::page {
 namespace {

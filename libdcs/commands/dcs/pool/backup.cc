@@ -76,19 +76,11 @@ void print_table(const Daemon &daemon, const wire::BackupStatus &s, const CopySt
 
 // The backup is on another host, or dead; what the scheduler here knows of its copy.
 int status_of_far_copy(const Call &call, const Pool &pool, const CopyStatus &copy) {
-    if (call.format == Format::json) {
-        JsonObject json;
-        json.add("schema", "dcs.backup.status/1").add("dir", pool.directory());
-        json.add_raw("copy", copy_json(copy));
-        std::printf("%s\n", json.text().c_str());
-    } else if (call.format == Format::name) {
-        std::printf("backup\n");
-    } else {
-        const wire::MirrorStatus &s = *copy.at_scheduler;
-        const std::string as_of = s.copied != 0 ? "as of turn " + std::to_string(s.copied) + ", " : "";
-        std::printf("backup     not on this host\ncopy       %s%s\n", as_of.c_str(), copy_state_text(s).c_str());
-    }
-    return exits::ok;
+    const wire::MirrorStatus &s = *copy.at_scheduler;
+    const std::string as_of = s.copied != 0 ? "as of turn " + std::to_string(s.copied) + ", " : "";
+    JsonObject json("dcs.backup.status/1");
+    return print_as_asked(call, json.add("dir", pool.directory()).add_raw("copy", copy_json(copy)), "backup",
+                          "backup     not on this host\ncopy       " + as_of + copy_state_text(s));
 }
 
 std::string hint_about(const Daemon &backup, const Pool &pool) {
@@ -120,8 +112,8 @@ int show_backup(const Call &call) {
     } else if (call.format == Format::name) {
         std::printf("backup\n");
     } else {
-        JsonObject json;
-        json.add("schema", "dcs.backup.status/1").add("dir", pool.directory()).add("pid", daemon.pid);
+        JsonObject json("dcs.backup.status/1");
+        json.add("dir", pool.directory()).add("pid", daemon.pid);
         json.add("up_s", answer->up_s).add("scheduler", answer->scheduler).add("servers", answer->servers);
         json.add("hosts", answer->hosts).add("reports", answer->reports).add("bytes", answer->bytes);
         json.add("most_bytes", answer->most_bytes).add("taken", answer->taken);
@@ -141,19 +133,12 @@ int detach(const Call &call) {
         if (failure.exit == exits::unreachable) failure.hint = start_hint(pool.directory()) + "; then detach";
         return call.fail(failure);
     }
-    if (call.format == Format::json) {
-        JsonObject json;
-        json.add("schema", "dcs.backup.detach/1").add("dir", pool.directory()).add("detached", answer->detached);
-        std::printf("%s\n", json.text().c_str());
-    } else if (call.format == Format::name) {
-        std::printf("backup\n");
-    } else {
-        const bool away = answer->state == "away" || !answer->text.empty();
-        std::printf("%s\n", away ? "Commits do not wait for the backup's copy until it is current again."
-                                 : "Commits do not wait for the backup's copy. Stop the backup for its maintenance: "
-                                   "when it is back\nand its copy is current, commits wait again.");
-    }
-    return exits::ok;
+    const bool away = answer->state == "away" || !answer->text.empty();
+    JsonObject json("dcs.backup.detach/1");
+    return print_as_asked(call, json.add("dir", pool.directory()).add("detached", answer->detached), "backup",
+                          away ? "Commits do not wait for the backup's copy until it is current again."
+                               : "Commits do not wait for the backup's copy. Stop the backup for its maintenance: when "
+                                 "it is back\nand its copy is current, commits wait again.");
 }
 
 constexpr int stop_s = 20;
@@ -187,16 +172,9 @@ Result<std::string> run_promotion(const Pool &pool) {
 }
 
 int tell(const Call &call, const Pool &pool, const std::string &said, const std::string &next) {
-    if (call.format == Format::json) {
-        JsonObject json;
-        json.add("schema", "dcs.backup.promote/1").add("dir", pool.directory()).add("text", said);
-        std::printf("%s\n", json.text().c_str());
-    } else if (call.format == Format::name) {
-        std::printf("%s\n", pool.directory().c_str());
-    } else {
-        std::printf("%s\n%s\n", said.c_str(), next.c_str());
-    }
-    return exits::ok;
+    JsonObject json("dcs.backup.promote/1");
+    return print_as_asked(call, json.add("dir", pool.directory()).add("text", said), pool.directory(),
+                          said + "\n" + next);
 }
 
 // On the backup's own host, of a pool of several. Whether the scheduler is dead only the operator knows; its daemons

@@ -21,7 +21,6 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "commands/dcs/frame/ending_signals.h"
-#include "commands/dcs/frame/pool_directory.h"
 #include "stop_daemons.h"
 #include "commands/dcs/frame/table.h"
 #include "locks/files/lock_search.h"
@@ -139,17 +138,6 @@ std::string how_it_ended(int status) {
 constexpr int jobs_patience_s = 30;
 
 }  // namespace
-
-std::string own_path() {
-    char path[4096];
-    const ssize_t n = ::readlink("/proc/self/exe", path, sizeof path - 1);
-    return n <= 0 ? "" : std::string(path, static_cast<std::size_t>(n));
-}
-
-std::string own_folder() {
-    const std::string path = own_path();
-    return path.substr(0, path.rfind('/'));
-}
 
 std::string last_lines(const std::string &text, int lines) {
     std::size_t from = text.size();

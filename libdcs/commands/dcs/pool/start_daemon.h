@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include "base/program_start.h"
 #include "base/status.h"
 #include "commands/dcs/frame/pool_directory.h"
 
@@ -32,9 +33,6 @@ Result<Ran> run_program(const std::string &program, const std::vector<std::strin
 // A program beside this executable; output: what it said on both streams.
 Result<Ran> run_to_end(const std::string &program, const std::vector<std::string> &arguments);
 
-// The running executable, and its folder; empty if the kernel does not say.
-std::string own_path();
-std::string own_folder();
 std::string last_lines(const std::string &text, int lines);
 
 // Processes beside a private pool that submit its grains later. The keeper holds jobs of sbatch and qsub

@@ -16,9 +16,7 @@
 
 #include "commands/dcs/query/scheduler.h"
 #include "base/clock.h"
-#include "locks/dcs_atoms.h"
 #include "locks/files/lock_search.h"
-#include "commands/dcs/frame/pool_directory.h"
 #include "process/table.h"
 
 namespace dcs::commands {

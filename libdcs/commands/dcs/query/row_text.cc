@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <set>
-#include <vector>
 
 #include "base/text.h"
 #include "base/resources.h"

@@ -7,11 +7,8 @@
 #include <set>
 #include <unistd.h>
 
-#include "client/call.h"
 #include "client/query.h"
 #include "client/remote.h"
-#include "commands/dcs/frame/call.h"
-#include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/frame/table.h"
 #include "list_in_ident.h"
 

@@ -10,9 +10,11 @@
 #include "commands/dcs/query/scheduler.h"
 #include "dcs.h"
 #include "demand_options.h"
-#include "run.h"
 
 namespace dcs::commands {
+
+extern const Verb run_verb;  // run.cc
+
 namespace {
 
 constexpr int ssh_failed = 255;  // of ssh itself

@@ -152,24 +152,15 @@ Result<wire::ExportedSession> Exporter::run(wire::ExportReply page) {
 }
 
 int tell(const Call &call, const Session &session, const std::string &directory, const wire::ExportedSession &head) {
-    if (call.format == Format::json) {
-        JsonObject row;
-        row.add("session", session.session).add("user", session.user).add("directory", directory);
-        row.add("grains", head.grains).add("state", head.state);
-        print_document("dcs.session.export/1", "exported", row.text());
-        return exits::ok;
-    }
-    if (call.format == Format::name) {
-        std::printf("%s\n", directory.c_str());
-        return exits::ok;
-    }
-    std::printf("session %s exported to %s, %s\n", session.name().c_str(), directory.c_str(),
-                counted(head.grains, "grain").c_str());
-    if (head.state == "active")
-        std::printf(
-            "it is active, so each page of grains is of a different moment; only the export of a closed "
-            "session is exact\n");
-    return exits::ok;
+    JsonObject row;
+    row.add("session", session.session).add("user", session.user).add("directory", directory);
+    row.add("grains", head.grains).add("state", head.state);
+    const char *moments = head.state != "active" ? ""
+                                                 : "\nit is active, so each page of grains is of a different moment; "
+                                                   "only the export of a closed session is exact";
+    return print_as_asked(
+        call, JsonObject("dcs.session.export/1").add_raw("exported", row.text()), directory,
+        "session " + session.name() + " exported to " + directory + ", " + counted(head.grains, "grain") + moments);
 }
 
 int export_it(const Call &call) {

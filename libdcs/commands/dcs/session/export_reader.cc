@@ -8,7 +8,6 @@
 
 #include "base/bytes.h"
 #include "base/files.h"
-#include "base/limits.h"
 #include "base/text.h"
 #include "wire/event_log.h"
 #include "wire/message.h"

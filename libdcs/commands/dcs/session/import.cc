@@ -72,17 +72,11 @@ Status bring_contents(const PackedSession &session, const std::string &directory
 }
 
 int tell(const Call &call, std::int32_t number, const wire::ExportedSession &head) {
-    if (call.format == Format::json) {
-        JsonObject row;
-        row.add("session", number).add("grains", head.grains).add("ident", head.ident);
-        print_document("dcs.session.import/1", "imported", row.text());
-    } else if (call.format == Format::name) {
-        std::printf("%d\n", number);
-    } else {
-        std::printf("session %d imported, %s; its control program %s can reopen it\n", number,
-                    counted(head.grains, "grain").c_str(), head.ident.c_str());
-    }
-    return exits::ok;
+    const JsonObject row = JsonObject().add("session", number).add("grains", head.grains).add("ident", head.ident);
+    const std::string name = std::to_string(number);
+    return print_as_asked(call, JsonObject("dcs.session.import/1").add_raw("imported", row.text()), name,
+                          "session " + name + " imported, " + counted(head.grains, "grain") + "; its control program " +
+                              head.ident + " can reopen it");
 }
 
 // What is wrong with the directory is no wrong use of the command.

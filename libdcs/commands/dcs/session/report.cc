@@ -5,7 +5,6 @@
 #include <map>
 
 #include "base/clock.h"
-#include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/table.h"
 #include "commands/dcs/query/session_events.h"
 #include "commands/dcs/trace/flow.h"
@@ -132,12 +131,9 @@ int export_report(const Session &session, const std::string &path, const Call &c
     if (!history) return call.fail(failure_of("the event log of session " + session.name(), history.status()));
     if (Status s = write_document(path, report_of(session, *history)); !s) return call.fail(failure_of("", s));
     if (path == "-") return exits::ok;
-    if (call.format == Format::json)
-        print_document("dcs.session.report/1", "report",
-                       JsonObject().add("session", session.session).add("user", session.user).add("file", path).text());
-    else if (call.format == Format::name) std::printf("%s\n", path.c_str());
-    else std::printf("report of session %s written to %s\n", session.name().c_str(), path.c_str());
-    return exits::ok;
+    const JsonObject report = JsonObject().add("session", session.session).add("user", session.user).add("file", path);
+    return print_as_asked(call, JsonObject("dcs.session.report/1").add_raw("report", report.text()), path,
+                          "report of session " + session.name() + " written to " + path);
 }
 
 }  // namespace dcs::commands

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
-#include <initializer_list>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>

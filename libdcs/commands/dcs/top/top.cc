@@ -1,6 +1,5 @@
 // dcs top: the pool on a terminal, in five screens that follow it; once, as text, elsewhere.
 #include <algorithm>
-#include <cstdint>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
