@@ -22,7 +22,8 @@ Instant deadline_of(const Grain &g) {
 Marks marks_of(const Grain &g) {
     Marks marks;
     marks.process = has_process(g);
-    marks.lingers = marks.process && g.large && g.ending == Ending::discard;
+    marks.ends = marks.process && g.ending == Ending::discard;
+    marks.lingers = marks.ends && g.large;
     marks.files = g.content.declares || g.content.to_place || !g.content.missing.empty();
     if (g.held) marks.held = g.order;
     marks.writing = g.phase == Phase::queued && !g.held && !g.content.recorded;
@@ -34,6 +35,7 @@ Marks marks_of(const Grain &g) {
 
 void put(Derived &d, const GrainId &id, const Marks &marks) {
     d.processes += marks.process;
+    d.ending += marks.ends;
     d.lingering += marks.lingers;
     d.writing += marks.writing;
     if (marks.held) d.held.emplace(*marks.held, id);
@@ -46,6 +48,7 @@ void put(Derived &d, const GrainId &id, const Marks &marks) {
 void take(Derived &d, const GrainId &id, const Marks &marks) {
     DCS_REQUIRE(d.in_flight >= marks.in_flight && d.processes >= marks.process, "only what was put is taken");
     d.processes -= marks.process;
+    d.ending -= marks.ends;
     d.lingering -= marks.lingers;
     d.writing -= marks.writing;
     if (marks.held) d.held.erase({*marks.held, id});

@@ -12,6 +12,7 @@ constexpr Duration lead_min = seconds(2);
 constexpr Duration look_interval_max = seconds(5);  // so that excessive output is noticed soon
 constexpr int resend_slices = 3;
 constexpr Duration resend_min = seconds(60);
+constexpr Duration quick_end = seconds(1);  // the end of a killed grain that takes no longer is not told
 }  // namespace
 
 Duration look_interval(const State &state) { return std::min(state.interval, look_interval_max); }
@@ -75,7 +76,15 @@ void slice_tick(Turn &t) {
     if (t.now >= s.next_call_in) return call_in(t, true);
     if (t.now < s.gauge_at) return;
     s.gauge_at = Instant::never();
+    if (s.full_disk.empty() && s.told_ending == s.derived.ending) return;
+    s.told_ending = s.derived.ending;
     t.emit(Gauge{});
+}
+
+// How many grains are ending is told when it has changed and stays so for a moment.
+void tell_ending(Turn &t) {
+    State &s = t.state;
+    if (s.with_scheduler() && s.told_ending != s.derived.ending) s.gauge_at = std::min(s.gauge_at, t.now + quick_end);
 }
 
 // Load and memory are sent after the reports of the same call-in.
@@ -120,8 +129,9 @@ void gauged(Turn &t, const Gauged &g) {
     note_launcher(t);
     if (g.disk_full) t.state.gauge_at = std::min(t.state.gauge_at, t.now + full_disk_look);
     if (!t.state.with_scheduler()) return;
+    t.state.told_ending = t.state.derived.ending;
     t.emit(Send{wire::CallIn{g.load, g.free_memory_kb, g.boundary, shut_reason(t.state), g.memory_kb, t.state.resources,
-                             DCS_VERSION, t.state.limits, warning_of(t.state, g.uids_lost)}});
+                             DCS_VERSION, t.state.limits, warning_of(t.state, g.uids_lost), t.state.told_ending}});
 }
 
 }  // namespace dcs::server

@@ -77,7 +77,7 @@ struct CalledBack {
 
 // What Derived holds of one grain.
 struct Marks {
-    bool process = false, files = false, writing = false, lingers = false;
+    bool process = false, files = false, writing = false, ends = false, lingers = false;
     std::optional<std::uint64_t> held;  // by arrival
     std::uint64_t in_flight = 0;
     std::optional<std::pair<bool, std::uint64_t>> place;  // in the queue: staged ones first, then by arrival
@@ -135,7 +135,8 @@ struct Derived {
     std::set<std::pair<std::uint64_t, GrainId>> held;  // their directories are not begun
     std::set<GrainId> files;                           // grains that bring files or make them
     int processes = 0;                                 // of grains; each takes a slot
-    int lingering = 0;                                 // of these, large ones that the scheduler has given up
+    int ending = 0;                                    // of these, grains that the scheduler has given up
+    int lingering = 0;                                 // of these, large ones
     int writing = 0;                                   // grains whose directories are being made
     std::uint64_t in_flight = 0;                       // bytes of unanswered reports, at least 1 for each
     bool operator==(const Derived &) const = default;
@@ -195,6 +196,7 @@ struct State {
     std::string no_launcher, full_disk;   // not empty: no grain is accepted; the reason
     std::optional<Instant> full_seen;     // when the disk was last seen full
     Instant gauge_at = Instant::never();  // before the next call-in
+    int told_ending = 0;                  // by the last call-in
     Job job;
     std::map<GrainId, Grain> grains;
     Derived derived;

@@ -90,6 +90,7 @@ std::vector<Effect> step(State &state, Instant now, double jitter, Input input) 
     job_goes_on(t);
     write_held(t);
     settle(t);
+    tell_ending(t);
     DCS_REQUIRE(state.interval.ns > 0 && state.slots >= 0, "a received configuration is made valid");
     return std::move(t.out);
 }

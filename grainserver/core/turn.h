@@ -67,6 +67,7 @@ bool for_backup(const wire::AnyMessage &message);
 // slice.cc
 void call_in(Turn &t, bool at_boundary);
 void slice_tick(Turn &t);
+void tell_ending(Turn &t);  // after every step
 void plan_signal(const State &state, Grain &grain, Instant from);
 Duration look_interval(const State &state);  // between looks at a running grain's room
 Duration lead_of(std::int32_t notice_minutes, Duration interval);

@@ -33,5 +33,7 @@ inline constexpr std::string_view no_launcher_words = "its launcher does not run
 inline constexpr std::string_view given_up_words = "dcs: the grain was given up: ";
 // Begins what a grain server says to a scheduler whose state is out of date.
 inline constexpr std::string_view later_epoch_words = "it has worked for epoch ";
+// Begins what the scheduler's doctor says of such a host.
+inline constexpr std::string_view refuses_scheduler_words = "refuses this scheduler: ";
 
 }  // namespace dcs

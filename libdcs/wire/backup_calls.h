@@ -126,7 +126,7 @@ struct AskMirror {
     bool detach = false;
 };  // -> MirrorStatus
 struct MirrorStatus {
-    std::string mode, state;                      // off, lagging, sync; none, copying, behind, current, away
+    std::string mode, state;                      // off, lagging, sync; none, copying, behind, current, away, ahead
     std::uint64_t name = 0, epoch = 0, turn = 0;  // of the store that answers; the backup: of its copy
     std::uint64_t copied = 0;                     // last turn that is durable in the copy
     std::uint64_t lag_turns = 0, lag_bytes = 0;

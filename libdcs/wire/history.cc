@@ -9,6 +9,10 @@ bool is_over(const GrainHistory &g) { return g.state == GrainState::finished || 
 
 }  // namespace
 
+bool has_run(const std::string &reason) {
+    return !reason.empty() && reason != "start_failed" && reason != "no_program" && reason != "cannot_start";
+}
+
 std::string History::take(const Event &e) {
     if (taken_++ == 0) {
         from_ms = e.at_ms;

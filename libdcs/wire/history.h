@@ -20,6 +20,10 @@ struct Stay {
     std::vector<std::int64_t> checkpoints_ms;
     std::string reason;  // why it left; "finished", "killed"; empty: it runs
 };
+// Before it left for this reason. A grain that was sent to a host ahead of its slots may leave without having run;
+// without a reason it was called back.
+bool has_run(const std::string &reason);
+
 enum class GrainState : std::uint8_t { ready, running, finished, killed, unknown };
 struct GrainHistory {
     GrainState state = GrainState::ready;

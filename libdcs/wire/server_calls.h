@@ -49,7 +49,8 @@ struct CallIn {
     std::string resources;       // that it has found, "gpu=[0,1]" (base/resources.h); the host table goes before it
     std::string version;         // release of the server
     GrainLimits limits;
-    std::string warning;  // not empty: what its administrators should mend, though it takes grains; for display
+    std::string warning;      // not empty: what its administrators should mend, though it takes grains; for display
+    std::int32_t ending = 0;  // grains that the scheduler has given up, whose processes have not ended
 };
 // The cause of an innocent end that no message ordered.
 enum class GivenBack : std::uint8_t {
@@ -192,7 +193,8 @@ template <class A> void serialize(A &a, CallIn &x, unsigned) {
       & at_most(limits::message_bytes, DCS_FIELD(shut)) & shown_since<9>(DCS_FIELD(memory_kb))
       & at_most(limits::offer_bytes, shown_since<9>(DCS_FIELD(resources)))
       & at_most(limits::name_bytes, shown_since<9>(DCS_FIELD(version)))
-      & shown_since<9>(DCS_FIELD(limits)) & at_most(limits::message_bytes, shown_since<9>(DCS_FIELD(warning)));
+      & shown_since<9>(DCS_FIELD(limits)) & at_most(limits::message_bytes, shown_since<9>(DCS_FIELD(warning)))
+      & shown_since<9>(DCS_FIELD(ending));
 }
 template <class A> void serialize(A &a, GrainReport &x, unsigned) {
     a & DCS_FIELD(key) & DCS_FIELD(incarnation) & DCS_FIELD(first_seq) & DCS_FIELD(last_seq) & DCS_FIELD(has_checkpoint)

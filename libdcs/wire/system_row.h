@@ -17,7 +17,7 @@ struct ClassRow {
 struct BackupRow {
     std::string name;        // in the host table; empty: a process of the scheduler's host
     std::string state;       // connected, away, not_joined
-    std::string mode, copy;  // lagging, sync; copying, behind, current, away, detached. Empty: it keeps no copy
+    std::string mode, copy;  // lagging, sync; copying, behind, current, away, ahead, detached. Empty: it keeps no copy
     double lag_s = 0;        // age of the oldest turn that is not in the copy
 };
 // How long something took, since the scheduler's start.

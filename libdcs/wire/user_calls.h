@@ -157,7 +157,7 @@ struct Query {  // -> QueryReply
 struct HostRow {
     std::string name, state, binary_class;  // state: unknown active delinquent dead no_job
     std::uint32_t host_class = 0;
-    std::int32_t slots = 0, running = 0;
+    std::int32_t slots = 0, running = 0, ending = 0;  // ending: killed ones beside the running, with processes
     double last_call_in_s = -1, interval_s = 0, alert_s = 0, limit_s = 0, extended_s = 0, load = 0;
     std::int64_t free_memory_kb = 0;
     std::int32_t cores = 0, cores_used = 0;
@@ -346,7 +346,7 @@ template <class A> void serialize(A &a, HostRow &x, unsigned) {
       & at_most(limits::name_bytes, shown_since<9>(DCS_FIELD(version)))
       & at_most(limits::path_bytes, shown_since<9>(DCS_FIELD(address)))
       & at_most(limits::path_bytes, shown_since<9>(DCS_FIELD(limits)))
-      & at_most(limits::label_bytes, shown_since<9>(DCS_FIELD(drain_reason)));
+      & at_most(limits::label_bytes, shown_since<9>(DCS_FIELD(drain_reason))) & shown_since<9>(DCS_FIELD(ending));
 }
 template <class A> void serialize(A &a, MoveRow &x, unsigned) {
     a & DCS_FIELD(reason) & at_most(limits::name_bytes, DCS_FIELD(host)) & DCS_FIELD(detail) & DCS_FIELD(incarnation)

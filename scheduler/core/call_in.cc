@@ -190,6 +190,7 @@ void first_call(Draft &d, const ServerFirstCall &in) {
     host.address = in.address;
     host.version.clear();  // its first call-in states it
     host.warning.clear();
+    host.ending = 0;
     host.confinement = call.confinement;
     host.found = {};  // its first call-in states them
     host.found_known = false;
@@ -236,6 +237,7 @@ void call_in(Draft &d, const ServerCallIn &in) {
                 (shut.empty() ? " accepts grains again" : " accepts no grains now: " + shut));
     host.shut = shut;
     host.warning = in.call.warning;
+    host.ending = std::clamp(in.call.ending, 0, static_cast<std::int32_t>(limits::held_grains));
     d.follow_up(FillHost{in.host});
     if (in.call.boundary) d.follow_up(Usurp{in.host});
 }

@@ -90,11 +90,11 @@ void tell_trouble(const Draft &d, const Host &host, Trouble trouble, wire::Probl
     switch (trouble) {
     case Trouble::none: return;
     case Trouble::later_epoch:
-        row.problem = "refuses this scheduler: " + host.shut + ": a copy of its store was promoted";
+        row.problem = std::string(refuses_scheduler_words) + host.shut + ": a copy of its store was promoted";
         row.affects = "the pool has another scheduler, which continues from that copy";
         row.advice =
-            "stop this scheduler; if this is a new pool, stop that grain server and remove `configured` from its "
-            "directory";
+            "stop this scheduler; if its directory was empty because a disk is not mounted, mount it and start again; "
+            "if this is a new pool, stop that grain server and remove `configured` from its directory";
         return;
     case Trouble::two_servers:
         row.problem = "is the name of two grain servers that run: the one" + place_text(host.address) +

@@ -131,6 +131,7 @@ wire::HostRow host_row(const Draft &d, std::size_t i) {
     row.connected = host.conn != no_connection;
     row.drained = host.setting.drained;
     row.drain_reason = host.setting.drain_reason;
+    row.ending = host.conn != no_connection ? host.ending : 0;
     row.settings = to_text(host.setting);
     row.note = note_of(d, i);
     row.users = host.config->users;

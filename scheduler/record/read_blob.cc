@@ -27,16 +27,6 @@ Result<std::string> read_all(store::Store &store, const Place &place) {
     return bytes;
 }
 
-Status check_all(store::Store &store, const Place &place) {
-    std::uint32_t sum = 0;
-    for (std::uint64_t at = 0; at < place.length; at += chunk_bytes) {
-        auto chunk = read_range(store, place, at, std::min(chunk_bytes, place.length - at));
-        if (!chunk) return chunk.status();
-        sum = crc32c(*chunk, sum);
-    }
-    return sum == place.sum ? Status::ok() : damaged(place, "its checksum is wrong");
-}
-
 Part part_of(wire::Stream stream) {
     switch (stream) {
     case wire::Stream::out: return Part::out;
@@ -79,6 +69,16 @@ Place place_of(const GrainKey &key, const core::Grain &g, Part part) {
     }
     return with(result(message_file, g.course->out_length + g.course->err_length + g.course->checkpoint_length),
                 g.course->message_length, g.course->message_sum);
+}
+
+Status check_all(store::Store &store, const Place &place) {
+    std::uint32_t sum = 0;
+    for (std::uint64_t at = 0; at < place.length; at += chunk_bytes) {
+        auto chunk = read_range(store, place, at, std::min(chunk_bytes, place.length - at));
+        if (!chunk) return chunk.status();
+        sum = crc32c(*chunk, sum);
+    }
+    return sum == place.sum ? Status::ok() : damaged(place, "its checksum is wrong");
 }
 
 Result<std::string> read_params(store::Store &store, const GrainKey &key, const core::Grain &grain) {

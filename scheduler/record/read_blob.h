@@ -26,6 +26,7 @@ struct Place {
     auto operator<=>(const Place &) const = default;
 };
 Place place_of(const GrainKey &key, const core::Grain &grain, Part part);
+Status check_all(store::Store &store, const Place &place);
 
 // What was read through lately and had the right checksum: it need not be read through again for the next that asks for
 // its first piece.

@@ -41,6 +41,16 @@ void Scrub::next_grain(const core::State &state) {
     else at_ = GrainKey{session->first, event_log};
 }
 
+// It is checked; not empty: it is damaged.
+void Scrub::done(int part, const Place &place, const std::string &wrong) {
+    if (!wrong.empty()) {
+        found_[*at_][part] = {place, wrong};
+    } else if (const auto it = found_.find(*at_); it != found_.end()) {
+        it->second.erase(part);
+        if (it->second.empty()) found_.erase(it);
+    }
+}
+
 // One part, or as much of it as `bytes` allow. Returns what it cost.
 std::uint64_t Scrub::look_at_part(store::Store &store, const core::Grain &grain, std::uint64_t bytes) {
     const Place place = place_of(*at_, grain, static_cast<Part>(part_));
@@ -58,11 +68,8 @@ std::uint64_t Scrub::look_at_part(store::Store &store, const core::Grain &grain,
     }
     if (wrong.empty() && reading_->at == place.length && reading_->sum != place.sum)
         wrong = place.path + ": its checksum is wrong";
-    if (!wrong.empty()) {
-        found_[*at_] = wrong;
-        damaged_ = true;
-    }
     if (!wrong.empty() || reading_->at == place.length) {
+        done(part_, place, wrong);
         ++part_;
         reading_.reset();
     }
@@ -96,11 +103,8 @@ std::uint64_t Scrub::look_at_log(store::Store &store, const core::SessionInfo &i
         log_ = Log{0, {}, true};
         return spent;
     }
-    if (!wrong.empty()) {
-        found_[*at_] = wrong;
-        damaged_ = true;
-    }
     log_done_ = through || !wrong.empty();
+    if (log_done_) done(event_log, {path}, wrong);
     return spent;
 }
 
@@ -119,12 +123,29 @@ bool Scrub::step(store::Store &store, const core::State &state, std::uint64_t by
             spent += look_at_part(store, *grain, bytes - spent);
             continue;
         }
-        if (!damaged_) found_.erase(*at_);  // restored since the last time
-        damaged_ = false;
         next_grain(state);
         spent += grain_cost;
     }
     return at_.has_value();
+}
+
+void Scrub::look_again(store::Store &store, const core::State &state) {
+    std::uint64_t left = window_bytes * 4;
+    for (auto &entry : found_) {
+        const GrainKey &key = entry.first;
+        Damages &damages = entry.second;
+        const core::Grain *grain = state.grain(key);
+        if (key.grain == event_log ? !state.session(key.session) : !grain) damages.clear();
+        std::erase_if(damages, [&](const auto &one) {
+            if (!grain) return false;
+            const Place place = place_of(key, *grain, static_cast<Part>(one.first));
+            if (place != one.second.place) return true;
+            if (place.length > left) return false;
+            left -= place.length;
+            return bool(check_all(store, place));
+        });
+    }
+    std::erase_if(found_, [](const auto &entry) { return entry.second.empty(); });
 }
 
 }  // namespace dcs::record

@@ -16,8 +16,16 @@ public:
     // Continues for about `bytes` bytes. False: it is complete; the next call starts again.
     bool step(store::Store &store, const core::State &state, std::uint64_t bytes);
 
-    // Grains with damaged contents, until they are found restored. May name some that are gone.
-    const std::map<GrainKey, std::string> &found() const { return found_; }
+    // Drops what is not damaged any longer: overwritten or restored, or of a grain that is gone. Reads little.
+    void look_again(store::Store &store, const core::State &state);
+
+    struct Damage {
+        Place place;
+        std::string why;
+    };
+    using Damages = std::map<int, Damage>;  // by Part; -1: the session's event log
+    // May name what look_again() would drop.
+    const std::map<GrainKey, Damages> &found() const { return found_; }
 
 private:
     struct Reading {  // of a long part, over several steps
@@ -36,12 +44,12 @@ private:
 
     std::optional<GrainKey> at_;
     int part_ = 0;
-    bool damaged_ = false;  // a checked part of it
     std::optional<Reading> reading_;
     std::optional<Log> log_;  // nothing: it is checked, or not begun
     bool log_done_ = false;
     ReadAhead ahead_;
-    std::map<GrainKey, std::string> found_;
+    void done(int part, const Place &place, const std::string &wrong);
+    std::map<GrainKey, Damages> found_;
 };
 
 }  // namespace dcs::record

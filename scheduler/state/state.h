@@ -201,6 +201,7 @@ struct Host : DurableHost {
     bool found_known = false;          // it has called in since its connection began
     std::string shut;                  // not empty: it takes nothing now, and why; until a call-in without it
     std::string warning;               // that it takes grains with, likewise
+    std::int32_t ending = 0;           // grains that were withdrawn, whose processes have not ended, likewise
     std::int64_t free_memory_kb = -1;  // unknown; less what was launched there since it was reported
     std::int64_t total_memory_kb = 0;  // 0: unknown
     std::vector<HeldBack> held_back;   // ended there innocently a moment ago: not again at once

@@ -223,32 +223,40 @@ void Effects::act(const core::ReplyDoctor &e) {
     if (const Duration wait = ages_.trusted_from() - outside_.now(); wait.ns > 0)
         if (auto row = core::held_back(state_, ages_.held_ms(), wait)) reply.problems.push_back(std::move(*row));
     for (wire::ProblemRow &row : outside_.more_problems()) reply.problems.push_back(std::move(row));
-    for (const auto &[key, what] : scrub_.found())
-        if (key.grain < 0 && state_.session(key.session))
-            reply.problems.push_back({"event log of session " + to_text(key.session), what.substr(0, what.find(": ")),
-                                      what.substr(std::min(what.size(), what.find(": ") + 2)),
-                                      "the session itself keeps running; its history is incomplete",
-                                      "restore the file while the scheduler is stopped"});
-        else if (state_.grain(key))
-            reply.problems.push_back({"grain " + to_text(key), what.substr(0, what.find(": ")),
-                                      what.substr(std::min(what.size(), what.find(": ") + 2)),
-                                      "reading it fails; if the grain needs it to start, the start is retried",
-                                      "restore the file, or kill the grain and submit it under another number"});
+    scrub_.look_again(store_, state_);
+    for (const auto &[key, damages] : scrub_.found())
+        for (const auto &[part, damage] : damages) {
+            wire::ProblemRow row{"grain " + to_text(key), damage.place.path,
+                                 damage.why.substr(std::min(damage.why.size(), damage.why.find(": ") + 2)),
+                                 "reading it fails; if the grain needs it to start, the start is retried",
+                                 "restore the file, or kill the grain and submit it under another number"};
+            if (key.grain < 0) {
+                row.entity = "event log of session " + to_text(key.session);
+                row.affects = "the session itself keeps running; its history is incomplete";
+                row.advice = "restore the file while the scheduler is stopped";
+            }
+            reply.problems.push_back(std::move(row));
+        }
     for (const auto &[digest, what] : contents_.damaged())
-        reply.problems.push_back({"library", library::path_of(digest), what,
-                                  "grains that name it cannot start or be read",
-                                  "submit a grain with the same file to upload it again"});
+        if (state_.contents.count(digest) != 0)
+            reply.problems.push_back({"library", library::path_of(digest), what,
+                                      "grains that name it cannot start or be read",
+                                      "submit a grain with the same file to upload it again"});
     const auto room = store_.space();
     const std::string path = outside_.store_path(), whose = path.empty() ? "" : ", that of " + path + ",";
     if (room && room->free_bytes < limits::library_leaves_bytes)
         reply.problems.push_back(
             {"backing store", "",
-             "its disk" + whose + " has only " + std::to_string(room->free_bytes >> 20) + " MiB free",
-             "new programs, files and images of grains are refused below " +
-                 std::to_string(limits::library_leaves_bytes >> 20) + " MiB" +
-                 (room->free_bytes < limits::disk_low_bytes
-                      ? ", and every call soon: those that need more room than there is"
-                      : ""),
+             "its disk" + whose +
+                 (room->free_bytes == 0 ? " is full"
+                                        : " has only " + std::to_string(room->free_bytes >> 20) + " MiB free"),
+             room->free_bytes == 0
+                 ? "calls that need room, such as submissions, are refused, and results of grains wait"
+                 : "new programs, files and images of grains are refused below " +
+                       std::to_string(limits::library_leaves_bytes >> 20) + " MiB" +
+                       (room->free_bytes < limits::disk_low_bytes
+                            ? ", and every call soon: those that need more room than there is"
+                            : ""),
              "remove closed sessions (dcs session clean), or free other space on this disk"});
     if (room && !room->reserve)
         reply.problems.push_back({"backing store", "reserve", "its reserve for a full disk is used up",

@@ -46,11 +46,11 @@ wire::MirrorStatus Mirror::status() const {
     s.detached = attachment_ == Attachment::detached;
     s.text = why_not();
     if (setup_.mode == MirrorMode::off) s.state = "none";
-    else if (conn_ == no_connection) s.state = "away";
+    else if (conn_ == no_connection) s.state = is_ahead(trouble_) ? "ahead" : "away";
     else if (making_ || !whole_) s.state = "copying";
     else s.state = copied_ == last_turn_ ? "current" : "behind";
     if (setup_.mode == MirrorMode::off) return s;
-    s.lag_turns = last_turn_ - std::min(copied_, last_turn_);
+    s.lag_turns = s.state == "ahead" ? backlog_.size() : last_turn_ - std::min(copied_, last_turn_);
     s.lag_bytes = backlog_held_;
     const Instant now = outside_.now();
     if (!backlog_.empty()) s.lag_s = (now - backlog_.front().at).seconds();
@@ -81,8 +81,8 @@ std::vector<wire::ProblemRow> Mirror::problems() const {
         row.problem = "commits wait for it: " + why;
         row.affects = "calls are not answered until it is back";
         if (!is_ahead(why)) row.advice += std::string("; ") + detach_advice;
-    } else if (copied_ > 0) {
-        row.problem = "it is behind: " + why;
+    } else if (copied_ > 0 || is_ahead(why)) {
+        row.problem = is_ahead(why) ? why : "it is behind: " + why;
     } else {
         row.problem = "there is none: " + why;
         row.advice += ", or do what `dcs backup status` says";

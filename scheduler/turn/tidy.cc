@@ -136,12 +136,12 @@ bool Turn::remove_old() {
 void Turn::scrub_some() {
     const bool more = scrub_.step(store_, state_, scrub_bytes);
     scrub_not_before_ = now_ + (more ? scrub_pause : scrub_again);
-    for (const auto &[key, what] : scrub_.found()) {
+    for (const auto &[key, damages] : scrub_.found()) {
         const bool of_session = key.grain < 0;  // its event log
         if ((of_session ? !state_.session(key.session) : !state_.grain(key)) || !reported_.insert(key).second) continue;
         const std::string what_of =
             of_session ? "the event log of session " + to_text(key.session) : "grain " + to_text(key);
-        outside_.log(Level::error, what_of + " is damaged: " + what);
+        outside_.log(Level::error, what_of + " is damaged: " + damages.begin()->second.why);
     }
 }
 

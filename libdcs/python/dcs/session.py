@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import hashlib
 import itertools
 import os
 import queue
@@ -291,23 +290,13 @@ def _forget(pool: Pool, ident: str, skip: Collection[int]) -> None:
 def _nameless(pool: Pool) -> Tuple[Pool, str]:
     """For an executor without an ident: one of its own, for which the pool is opened once more. What programs of this host
     that were killed left of this kind is removed."""
-    pool, place = pool.again(), f"{os.uname().nodename.replace('_', '-')[:24]}.{_processes()}"
+    pool, host = pool.again(), os.uname().nodename.replace("_", "-")[:40]
     for row in pool.sessions(login_name()):
-        found = re.fullmatch(rf"executor\.{re.escape(place)}\.(\d+)\.\d+", row.ident)
+        found = re.fullmatch(rf"executor\.{re.escape(host)}\.(\d+)\.\d+", row.ident)
         if found and not os.path.exists(f"/proc/{found[1]}"):
             with contextlib.suppress(Error), pool.again() as theirs:  # another program may do it at this moment
                 _forget(theirs, row.ident, ())
-    return pool, f"executor.{place}.{os.getpid()}.{next(_counter)}"
-
-
-def _processes() -> str:
-    """Which /proc this is. A program in a container, or on another host of the same name, is not there and may live."""
-    seen = os.uname().nodename
-    with contextlib.suppress(OSError):
-        seen += os.readlink("/proc/self/ns/pid")
-    with contextlib.suppress(OSError), open("/etc/machine-id", encoding="utf-8") as file:
-        seen += file.read()
-    return hashlib.sha256(seen.encode()).hexdigest()[:12]
+    return pool, f"executor.{host}.{os.getpid()}.{next(_counter)}"
 
 
 def _open(pool: Pool, number: int, mode: str, sent_reset: bool) -> int:

@@ -230,6 +230,8 @@ def done_ones_are_closed_at_once(pool):
     over = done()
     session = pool.dcs("run", "--detach", "--", "sleep", "1000").stdout.decode().strip()
     assert tells(pool.dcs("status").stdout, "sessions 1 active, 1 done but not closed")
+    status = pool.json("status")
+    assert (status["sessions_active"], status["sessions_done"]) == (1, 1), status
     with open(os.path.join(pool.dir, "scheduler/policy"), "w") as file:
         file.write("sessions_per_user 2\n")
     pool.dcs("reload")

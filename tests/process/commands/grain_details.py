@@ -3,11 +3,12 @@
 Python; and the umask, which is its submitter's."""
 import os
 import re
+import signal
 import stat
 import subprocess
 import sys
 
-from pool import ROOT, Pool
+from pool import ROOT, Pool, lock_holder, wait_for
 
 WORK = "x = bytearray(50 << 20); n = sum(i * i for i in range(100000)); open('made', 'w'); print(n)"
 
@@ -88,6 +89,29 @@ def drained(pool, row):
     assert pool.json("host", "show", host)["host"]["drain_reason"] == ""
 
 
+def ending(pool, host):
+    """A killed grain whose processes have not ended, since its launcher does not come to it, is shown with its host."""
+    def row():
+        return pool.json("host", "ls", host)["hosts"][0]
+    session = pool.dcs("run", "--detach", "--", "sleep", "1000").stdout.decode().split()[0]
+    wait_for("the grain to run", lambda: row()["running"] == 1)
+    wait_for("its process", lambda: pool.grain_processes(host))
+    assert row()["ending"] == 0 and "ENDING" not in pool.dcs("host", "ls").stdout.decode()
+    launcher = lock_holder(os.path.join(pool.dir, "servers", host, "launcher.lock"))
+    os.kill(launcher, signal.SIGSTOP)
+    try:
+        pool.dcs("session", "close", session)
+        shown = wait_for("the grain to be ending", lambda: row()["ending"] and row())
+        assert shown["running"] == 0 and shown["ending"] == 1, shown
+        head, line, *_ = pool.dcs("host", "ls").stdout.decode().splitlines()
+        assert head.split()[-1] == "ENDING" and line.split()[-1] == "1", (head, line)
+        assert "0 running, 1 ending" in pool.dcs("host", "ls").stdout.decode()
+        assert "0 running, 1 killed and still ending" in pool.dcs("host", "show", host).stdout.decode()
+    finally:
+        os.kill(launcher, signal.SIGCONT)
+    wait_for("its end", lambda: row()["ending"] == 0)
+
+
 def main():
     with Pool(servers=1) as pool:
         folder = os.path.join(pool.base, "work")
@@ -95,6 +119,7 @@ def main():
         row = usage(pool, folder)
         kept(pool, row)
         drained(pool, row)
+        ending(pool, row["host"])
         many(pool, folder)
         umasks(pool, folder)
     print("a grain's usage, directory, environment and umask: as it was submitted, and kept")

@@ -38,6 +38,9 @@ def restored(test):
         for words in ("copy is ahead", "dcs backup promote"):
             assert tells(doctor.stderr, words), doctor
         assert b"detach" not in doctor.stderr, doctor
+        assert test.copy()["state"] == "ahead", test.copy()
+        shown = pool.dcs("backup", "status").stdout.decode()
+        assert "ahead" in shown and "behind" not in shown, shown
         assert test.copy()["turn"] == turn, (test.copy(), turn, start)
         test.kill("scheduler")
     for caller in callers:

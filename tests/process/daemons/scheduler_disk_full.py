@@ -3,6 +3,7 @@
 what is new is refused until there is space; the reserve is then made again. And the doctor names the backup's disk."""
 import glob
 import os
+import re
 import subprocess
 import sys
 
@@ -87,12 +88,17 @@ def full(pool, disk):
     refused = pool.dcs("run", "--", "true", check=False)
     assert refused.returncode != 0 and tells(refused.stderr, "disk has bytes free needed"), refused
     assert tells(refused.stderr, "dcs session clean"), refused.stderr
+    status = pool.dcs("status").stdout.decode()
+    assert re.search("^problem +backing store: its disk, that of .*/scheduler, (is full|has only 0 MiB free): .*refused.*dcs session clean", status, re.M), status
+    (row,) = [row for row in pool.json("status")["problems"] if not row["file"]]
+    assert row["entity"] == "backing store" and row["problem"] and row["affects"] and row["advice"], row
     for command in (["host", "drain", "local1"], ["host", "undrain", "local1"], ["grain", "kill", "2:1"],
                     ["session", "close", "3"], ["session", "clean", "1", "--yes"], ["session", "clean", "3", "--yes"]):
         pool.dcs(*command)
     assert [s["session"] for s in pool.json("session", "ls")["sessions"]] == [2]
     os.unlink(filler)
     pool.dcs("run", "--", "true")
+    assert "\nproblem   backing store: " in pool.dcs("status").stdout.decode(), "still nearly full"
     assert os.path.getsize(reserve) == size, "the reserve was not made again"
     wait_is_told(pool, disk, filler)
 

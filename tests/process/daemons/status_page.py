@@ -353,7 +353,9 @@ def check_life(pool):
     check_rules(page)
     pool.kill("scheduler", "scheduler")
     wait_for("the page to say so", lambda: "does not answer" in browser.next()[1].get("head", ""))
-    assert page.metrics()["dcs_up"] == 0
+    down = page.metrics()
+    assert down["dcs_up"] == 0 and not [name for name in down if name.startswith("dcs_host_connected")], down
+    assert down["dcs_backup_connected"] == 0, down
     pool.up()
     wait_for("the scheduler to be back", lambda: "does not answer" not in browser.next()[1].get("head", "does not answer"))
     assert page.metrics()["dcs_up"] == 1

@@ -1,5 +1,9 @@
 #include "commands/dcs/query/row_text.h"
 
+#include "base/known_words.h"
+#include "commands/dcs/query/copy_state.h"
+#include "commands/dcs/query/session_events.h"
+#include "support/about.h"
 #include "support/catch.h"
 
 using namespace dcs;
@@ -102,6 +106,34 @@ TEST_CASE("facts of a host") {
         CAPTURE(line);
         CHECK(text.find(line) != std::string::npos);
     }
+}
+
+TEST_CASE("times of a grain are of the runs that its row counts, not of failed starts") {
+    wire::GrainHistory grain;
+    grain.submitted_ms = 1000;
+    for (const char *reason : {"", "start_failed", "no_program", "cannot_start"})
+        grain.stays.push_back({"h1", 1, 2000, 3000, {}, reason});
+    const auto lines = [&](int starts) { return times_text(times_of(grain, starts, 60'000)); };
+    CHECK(lines(0) == "submitted    " + local_time(1000) + "\n");
+    CHECK(lines(1) == lines(0));
+    grain.stays.push_back({"h2", 5, 4000, 6000, {}, "host_lost"});
+    const std::string ran = lines(0) + "started      " + local_time(4000);
+    CHECK(lines(1) == ran + "\nelapsed      2.00 s\n");
+    grain.stays.push_back({"h1", 6, 7000, 7000, {}, "start_failed"});
+    CHECK(lines(1) == ran + "\nelapsed      2.00 s\n");
+    CHECK(lines(3) == ran + ", the last of 3 starts\nelapsed      2.00 s in all runs\n");
+    grain.stays = {{"h1", 1, 2000, 3000, {}, "killed"}};  // while it waited there for a slot
+    CHECK(lines(0) == "submitted    " + local_time(1000) + "\n");
+}
+
+TEST_CASE("a copy that is ahead is not called behind") {
+    wire::MirrorStatus s;
+    s.mode = "sync", s.state = "behind", s.lag_turns = 3, s.lag_bytes = 100, s.lag_s = 2, s.copied = 7;
+    CHECK(copy_state_text(s) == about("behind 3 turns"));
+    s.state = "ahead", s.text = std::string(ahead_words) + " (turn 9, here only up to 7)";
+    CHECK(copy_state_text(s) == "sync, ahead (its copy is ahead (turn 9, here only up to 7))");
+    CHECK(backup_text({"vault", "connected", "sync", "ahead", 2}) ==
+          "vault, connected; copy of the store: sync, ahead");
 }
 
 TEST_CASE("an explanation: the summary, a line for each reason, hints below") {

@@ -182,6 +182,31 @@ TEST_CASE("withdrawal during the start takes effect when it is known") {
     }
 }
 
+TEST_CASE("the scheduler is told how many killed grains are still ending, unless they end quickly") {
+    Bench b;
+    b.connect(60, 3);
+    for (int grain : {1, 2, 3}) b.run_grain(id(grain));
+    const auto told = [&] {
+        if (b.none<Gauge>()) return -1;
+        b.in(Gauged{});
+        return b.sent<wire::CallIn>().back().ending;
+    };
+    b.withdraw(id(1), true, "gone");
+    b.in(GrainExited{id(1), {}});
+    b.pass(seconds(2));
+    CHECK(told() == -1);
+    b.withdraw(id(2), true, "gone");
+    b.withdraw(id(3), false, "moved");  // it is reported when it ends
+    CHECK(told() == -1);
+    b.pass(seconds(2));
+    CHECK(told() == 1);
+    b.pass(seconds(2));
+    CHECK(told() == -1);
+    b.in(GrainExited{id(2), {}});
+    b.pass(seconds(2));
+    CHECK(told() == 0);
+}
+
 TEST_CASE("a discarded grain is not held, not reported, and killed again by a new launcher") {
     Bench b;
     b.connect(9);

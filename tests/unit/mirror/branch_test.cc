@@ -22,7 +22,9 @@ TEST_CASE("commits do not continue without a copy that is ahead, until it was mo
     Bench b(MirrorMode::sync), old(MirrorMode::sync, Attachment::attached);
     restore_old(b, old);
     REQUIRE(old.connect().empty());
+    CHECK(old.mirror->status().state == "ahead");
     REQUIRE(old.mirror->problems().size() == 1);
+    CHECK(old.mirror->problems()[0].problem == about("commits wait copy is ahead"));
     CHECK(old.mirror->problems()[0].advice == about("dcs backup promote move `mirror`"));
     CHECK(old.mirror->problems()[0].advice.find("detach") == std::string::npos);
     old.append("t/1", "other");
@@ -42,6 +44,7 @@ TEST_CASE("commits do not continue without a copy that is ahead, until it was mo
     old.copy_disk = test::SimDisk(16);
     REQUIRE(old.connect().empty());
     old.deliver_all();
+    CHECK(old.mirror->status().state == "current");
     CHECK(!old.mirror->holds());
     CHECK(old.copied() == old.history[old.store->turn()]);
 }
@@ -59,6 +62,13 @@ TEST_CASE("the copy of another branch is not overwritten when the store has as m
             old.deliver_all();
             CHECK(old.refused.find("is ahead") != std::string::npos);
             CHECK(old.copied() == b.copied());
+            CHECK(old.mirror->status().state == "ahead");
+            CHECK(old.mirror->status().lag_turns < old.store->turn());
+            for (const wire::ProblemRow &row : old.mirror->problems()) {
+                CHECK(row.problem.find("is ahead") != std::string::npos);
+                CHECK(row.problem.find("behind") == std::string::npos);
+                CHECK(row.problem.find("there is none") == std::string::npos);
+            }
             old.append("t/1", "more");
             old.open_scheduler();
         }

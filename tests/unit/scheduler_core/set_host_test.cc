@@ -380,3 +380,21 @@ TEST_CASE("the note of a host says that a grain waits for a slot until that one 
     SECTION("it does not start") { pool.launched("h1", "ann/1:0", Code::not_found); }
     CHECK(note().empty());
 }
+
+TEST_CASE("a host's row has the killed grains that its server says are still ending, until it is away") {
+    Pool pool(1);
+    const Program find = pool.begin("ann", "find");
+    const auto ending = [&] {
+        return pool.answer<wire::QueryReply>(find, wire::Query{wire::QueryType::hosts}).hosts.at(0).ending;
+    };
+    wire::CallIn call;
+    for (const auto &[says, shown] : {std::pair(2, 2), std::pair(-1, 0), std::pair(1, 1)}) {
+        call.ending = says;
+        pool.feed(ServerCallIn{pool.conn("h1"), HostId{0}, call});
+        CHECK(ending() == shown);
+    }
+    pool.feed(ConnectionClosed{pool.conn("h1")});
+    CHECK(ending() == 0);
+    pool.first_call("h1", {});
+    CHECK(ending() == 0);
+}

@@ -3,6 +3,7 @@
 
 #include "pool.h"
 #include "scheduler/record/paths.h"
+#include "scheduler/record/read_blob.h"
 #include "support/catch.h"
 
 using namespace dcs;
@@ -185,6 +186,51 @@ TEST_CASE("scrubbing names damaged contents of every kind, and forgets what was 
         server.read();
     }
     CHECK(kinds >= 5);
+}
+
+TEST_CASE("the doctor names a damaged checkpoint until it is restored or newer ones have replaced it") {
+    Pool pool({host("h1", 1)});
+    ModelServer server(pool, "h1");
+    server.connect();
+    const ConnId ann = pool.control("ann", "prog");
+    const GrainKey key{{"ann", 1}, 0};
+    pool.ask<wire::OpenReply>(ann, wire::OpenSession{1, wire::OpenMode::open, false});
+    pool.ask<wire::Done>(ann, wire::Gexec{1, 0, copying_grain(std::string(100, 'x'))});
+    server.read();
+    server.checkpoint(key, 5);
+    server.read();
+    const auto named = [&] {
+        std::string all;
+        for (const wire::ProblemRow &row : pool.ask<wire::DoctorReply>(ann, wire::Doctor{}).problems)
+            if (row.entity == "grain ann/1:0") all += row.file + ";";
+        return all;
+    };
+    const record::Place place = record::place_of(key, *pool.turn->state().grain(key), record::Part::checkpoint);
+    const auto damage = [&] {
+        pool.disk.flip(place.path, place.offset, 0x10);
+        pool.outside->clock = pool.outside->clock + seconds(24 * 3601);
+        for (int i = 0; i < 20; ++i) {
+            pool.outside->clock = pool.outside->clock + seconds(1);
+            pool.turn->tidy();
+            pool.pump();
+        }
+    };
+    REQUIRE(pool.store->flush().answer == store::Answer::done);
+    CHECK(named() == "");
+    damage();
+    CHECK(named() == place.path + ";");
+    pool.disk.flip(place.path, place.offset, 0x10);
+    CHECK(named() == "");
+    damage();
+    CHECK(named() == place.path + ";");
+    server.disconnect();
+    server.connect();
+    for (int i = 0; i < 2; ++i) {
+        server.read();
+        server.checkpoint(key, 5);
+    }
+    REQUIRE(pool.turn->state().grain(key)->course->sequence == 3);
+    CHECK(named() == "");
 }
 
 TEST_CASE("hosts' statistics are committed lazily and come back") {

@@ -89,7 +89,7 @@ TEST_CASE("rows as JSON") {
           R"("launched":9,"finished":7,"failed":1,"given_back":1,"cpu_s":2.5,)"
           R"("confinement":"accounts,filter","class_names":"gpu,fast",)"
           R"("time_zone_offset":-330,"resources":"gpu=[0,1]","resources_used":"gpu=1","expires_s":1800000000,)"
-          R"("version":"0.2.0","address":"10.0.0.7","limits":"memory_mb=64","drain_reason":"new disk"})");
+          R"("version":"0.2.0","address":"10.0.0.7","limits":"memory_mb=64","drain_reason":"new disk","ending":2})");
     CHECK(to_json(samples::explanation()) ==
           R"({"state":"ready","summary":"waits for a slot","can_run":false,"ahead":7,"reasons":[)"
           R"({"reason":"busy","text":"All slots are busy.","hint":"","hosts":3,"names":["h1","h2"]},)"

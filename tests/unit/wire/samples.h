@@ -57,7 +57,7 @@ inline HostRow host_row() {
     r.time_zone_offset = -330;
     r.resources = "gpu=[0,1]", r.resources_used = "gpu=1", r.expires_s = 1'800'000'000;
     r.version = "0.2.0", r.address = "10.0.0.7";
-    r.limits = "memory_mb=64", r.drain_reason = "new disk";
+    r.limits = "memory_mb=64", r.drain_reason = "new disk", r.ending = 2;
     return r;
 }
 inline SessionRow session_row() {
@@ -151,8 +151,7 @@ inline std::vector<AnyMessage> all() {
                    {{"ann", 4096, 8192}}},
         ErrorReply{11, "differs", 17},
         FirstCall{opening_form, "local1", "x86_64-linux-gnu", "boot", 42, {{key, 2, 1000}, {key, 3, -1}}, 3},
-        CallIn{
-            0.5, 1000, true, "the owner works", 5000, "gpu=[0]", "0.2.0", {64, 512, 60, 10, 20}, "no control groups"},
+        CallIn{0.5, 1000, true, "the owner works", 5000, "gpu=[0]", "0.2.0", {64, 512, 60, 10, 20}, "no groups", 3},
         report,
         LaunchResult{key, 2, true, true, 21, "gone"},
         Configure{2.5, 3, 4},

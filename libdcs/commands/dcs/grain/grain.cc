@@ -137,7 +137,7 @@ public:
         if (history == histories_.end()) return std::nullopt;
         const auto grain = history->second.grains.find(row.grain);
         if (grain == history->second.grains.end()) return std::nullopt;
-        return times_of(grain->second, wall_clock_ms());
+        return times_of(grain->second, row.starts, wall_clock_ms());
     }
 
 private:
@@ -159,7 +159,7 @@ int show_grain(const Call &call) {
         if (const Status s = info.ask(wire::QueryType::grain, row.user, row.session, row.grain); !s)
             return call.fail(call_failure("grain " + chosen.name(i), s));
         if (info.grains.empty()) return call.fail(not_found_failure("there is no grain " + chosen.name(i)));
-        const auto times = all_times.of(row);
+        const auto times = all_times.of(info.grains[0]);
         if (call.format == Format::json) {
             const JsonObject json =
                 JsonObject().add_members(wire::to_json(info.grains[0])).add_members(json_of(times ? &*times : nullptr));

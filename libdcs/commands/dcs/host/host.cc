@@ -17,13 +17,15 @@ void print_table(const std::vector<wire::HostRow> &rows) {
     const bool resources =
         std::any_of(rows.begin(), rows.end(), [](const auto &row) { return !resources_text(row).empty(); });
     const bool addresses = std::any_of(rows.begin(), rows.end(), [](const auto &row) { return !row.address.empty(); });
+    const bool ends = std::any_of(rows.begin(), rows.end(), [](const auto &row) { return row.ending > 0; });
     std::vector<const char *> headings{"HOST",     ">CLASS",        "BINARY", "*STATE",       ">SLOTS",
                                        ">RUNNING", ">LAST CALL-IN", ">LOAD",  ">FREE MEMORY", ">FINISHED",
                                        ">FAILED",  "CONFINEMENT",   "VERSION"};
     if (addresses) headings.push_back("ADDRESS");
     if (resources) headings.push_back("RESOURCES");
+    if (ends) headings.push_back(">ENDING");
     Table table(headings);
-    int active = 0, slots = 0, running = 0;
+    int active = 0, slots = 0, running = 0, ending = 0;
     for (const wire::HostRow &row : rows) {
         std::vector<std::string> cells{
             row.name,
@@ -41,16 +43,19 @@ void print_table(const std::vector<wire::HostRow> &rows) {
             or_dash(row.version)};
         if (addresses) cells.push_back(or_dash(row.address));
         if (resources) cells.push_back(resources_text(row));
+        if (ends) cells.push_back(std::to_string(row.ending));
         table.add(std::move(cells));
         if (row.state == "active") {
             ++active;
             slots += row.slots;
         }
         running += row.running;
+        ending += row.ending;
     }
     if (!rows.empty()) std::printf("%s\n", table.text().c_str());
-    std::printf("%s, %d active with %s, %d running\n", counted(rows.size(), "host").c_str(), active,
-                counted(slots, "slot").c_str(), running);
+    std::printf("%s, %d active with %s, %d running%s\n", counted(rows.size(), "host").c_str(), active,
+                counted(slots, "slot").c_str(), running,
+                ending > 0 ? (", " + std::to_string(ending) + " ending").c_str() : "");
 }
 
 std::string member_state(const wire::MemberRow &row) {
@@ -227,9 +232,11 @@ Examples:
 )",
     .notes = R"(States: active; delinquent (late with its report); dead (its grains were moved); unknown (has not
 called in yet); no_job (a pilot that no batch job runs now; it does not count as a host of the pool). A drained
-host gets no new grains. Of a member: joined or not; a backup's: connected or not; expired (its certificate has
-ended: join again). JOINED is - for hosts that joined with release 0.1. VERSION is the release of the grain server, - if
-it has not said it since it connected; ADDRESS is where it connects from.
+host gets no new grains. ENDING counts killed grains whose processes have not ended a second or two later: each keeps
+its slot, memory and cores until then, and the next grain for that slot waits on the host, counted as running.
+Of a member: joined or not; a backup's: connected or not; expired (its certificate has ended: join again). JOINED is -
+for hosts that joined with release 0.1. VERSION is the release of the grain server, - if it has not said it since it
+connected; ADDRESS is where it connects from.
 )",
     .run = list_hosts};
 

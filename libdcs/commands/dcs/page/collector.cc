@@ -130,7 +130,9 @@ void Collector::run() {
             const Instant due = ended + pause_after(took_s);
             if (hurry_ || boot_clock() >= due) break;
             if (!questions_.empty()) continue;
-            news_.wait_for(lock, std::chrono::nanoseconds((due - boot_clock()).ns));
+            const Duration left = std::min(due - boot_clock(), seconds(1));
+            news_.wait_for(lock, std::chrono::nanoseconds(left.ns));
+            if (scheduler_is_down(directory_) != snapshot_.down) break;
         }
         const std::lock_guard lock(mutex_);
         hurry_ = false;

@@ -34,11 +34,6 @@ bool is_recent(const wire::SessionRow &row, std::int64_t now_ms) {
     return row.state == "active" || last_s * 1000 > static_cast<double>(now_ms - Journal::window_ms);
 }
 
-// A grain that was sent to a host ahead of its slots may leave without having run; without a reason it was called back.
-bool has_run(const std::string &reason) {
-    return !reason.empty() && reason != "start_failed" && reason != "no_program" && reason != "cannot_start";
-}
-
 }  // namespace
 
 std::size_t first_frame(std::string_view piece) {
@@ -99,7 +94,7 @@ void Journal::end_run(Followed &session, const wire::Event &e, const std::string
     run.reason = reason;
     if (e.at_ms >= begun_ms_ && reason == "finished")
         runtimes_.take(static_cast<double>(run.to_ms - run.from_ms) / 1000);
-    if (has_run(reason)) ended_.push_back(std::move(run));
+    if (wire::has_run(reason)) ended_.push_back(std::move(run));
 }
 
 void Journal::take(const SessionName &name, Followed &session, const wire::Event &e) {

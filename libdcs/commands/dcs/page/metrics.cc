@@ -77,15 +77,15 @@ private:
 
 std::string class_label(const wire::HostRow &row) { return class_text(row.host_class, row.class_names); }
 
-void put_hosts(Writer &w, const Snapshot &s, const HostCounters &counters) {
+void put_hosts(Writer &w, const Snapshot &s) {
     std::map<std::pair<std::string, std::string>, std::int64_t> hosts, slots;
     for (const wire::HostRow &row : s.hosts) {
         const std::string name = class_label(row), word = host_word(row);
         for (const char *state : {"active", "drained", "late", "dead", "no_job", "unknown"})
             hosts[{name, state}] += state == word;
         slots[{name, "busy"}] += busy_slots(row);
-        slots[{name, "free"}] += word == "active" ? std::max(0, row.slots - row.running) : 0;
-        slots[{name, "closed"}] += word == "active" ? 0 : std::max(0, row.slots - row.running);
+        slots[{name, "free"}] += word == "active" ? std::max(0, row.slots - busy_slots(row)) : 0;
+        slots[{name, "closed"}] += word == "active" ? 0 : std::max(0, row.slots - busy_slots(row));
     }
     w.gauge("dcs_hosts", "Hosts of the host table, by class and state.");
     for (const auto &[key, n] : hosts) w.add({{"class", key.first}, {"state", key.second}}, static_cast<double>(n));
@@ -98,6 +98,10 @@ void put_hosts(Writer &w, const Snapshot &s, const HostCounters &counters) {
     w.gauge("dcs_host_connected", "1 if the host's grain server is connected; not of pilots without a job.");
     for (const wire::HostRow &row : s.hosts)
         if (row.state != "no_job") w.add({{"host", row.name}}, row.connected);
+}
+
+// What stays true while the scheduler is away.
+void put_kept(Writer &w, const Snapshot &s, const HostCounters &counters) {
     w.gauge("dcs_host_certificate_end_timestamp_seconds", "End of each host's certificate.");
     for (const wire::HostRow &row : s.hosts)
         if (row.expires_s > 0) w.add({{"host", row.name}, {"role", "server"}}, static_cast<double>(row.expires_s));
@@ -146,14 +150,14 @@ void put_backup(Writer &w, const Snapshot &s) {
     }
     if (elsewhere || s.backup) {
         w.gauge("dcs_backup_connected", "1 if the backup is connected to the scheduler.",
-                elsewhere ? far->state == "connected" : s.backup->scheduler);
+                elsewhere ? s.reachable && far->state == "connected" : s.backup->scheduler && !s.down);
     }
     if (s.backup) {
         w.gauge("dcs_backup_held_reports", "Reports that the backup holds for the scheduler.",
                 static_cast<double>(s.backup->reports));
     }
     const bool asked = s.copy && s.copy->mode != "off";
-    if (!asked && (far == nullptr || far->mode.empty())) return;
+    if (!asked && (!s.reachable || far == nullptr || far->mode.empty())) return;
     w.gauge("dcs_store_copy_lag_seconds", "Age of the oldest turn that is not in the backup's copy of the store.",
             asked ? s.copy->lag_s : far->lag_s);
 }
@@ -241,15 +245,16 @@ void put_page(Writer &w, const Snapshot &s, const PageFigures &page) {
 Metrics metrics_of(const Snapshot &s, const HostCounters &counters, const Journal &journal, const PageFigures &page) {
     Writer w;
     w.gauge("dcs_up", "1 if the scheduler answered the last question.", s.reachable);
-    if (s.at_ms != 0) {
+    if (s.reachable) {
         w.gauge("dcs_build_info", "The scheduler's version.");
         w.add({{"version", s.system.version}}, 1);
         w.gauge("dcs_up_since_timestamp_seconds", "Start of the scheduler.", s.up_since_s);
-        put_hosts(w, s, counters);
+        put_hosts(w, s);
         put_sessions(w, s);
         put_problems(w, s);
         put_delays(w, s.system);
     }
+    if (s.at_ms != 0) put_kept(w, s, counters);
     put_store(w, s);
     put_backup(w, s);
     put_journal(w, journal);

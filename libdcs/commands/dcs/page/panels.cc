@@ -35,8 +35,7 @@ std::string backup_fact(const Snapshot &s) {
 
 std::string copy_fact(const Snapshot &s) {
     if (!s.copy || s.copy->mode == "off") return "";
-    const std::string lag = s.copy->lag_turns > 0 ? ", " + seconds_text(s.copy->lag_s) + " behind" : "";
-    return fact("Copy of the store", words(copy_state_text(*s.copy)) + lag, s.copy->state == "current" ? "" : "warn");
+    return fact("Copy of the store", words(copy_state_text(*s.copy)), s.copy->state == "current" ? "" : "warn");
 }
 
 std::string remaining(const wire::SessionRow &s, const Journal &journal) {
@@ -86,12 +85,12 @@ constexpr std::int32_t boxes_shown = 24;  // of one host
 std::string slots_picture(const wire::HostRow &row) {
     const std::string says = std::to_string(busy_slots(row)) + " of " + std::to_string(row.slots) + " slots busy";
     if (row.slots > boxes_shown || row.slots <= 0)
-        return bar({{row.running, "runs"}, {std::max(0, row.slots - row.running), "waits"}}, says);
+        return bar({{busy_slots(row), "runs"}, {std::max(0, row.slots - busy_slots(row)), "waits"}}, says);
     std::string r = "<svg class=\"slots\" width=\"" + std::to_string(row.slots * 13) +
                     "\" height=\"12\" role=\"img\" aria-label=\"" + says + "\">";
     for (int i = 0; i < row.slots; ++i)
         r += "<rect x=\"" + number(i * 13 + 0.5) + "\" y=\"0.5\" width=\"10\" height=\"10\" class=\"" +
-             (i < row.running ? "busy" : "free") + "\"/>";
+             (i < busy_slots(row) ? "busy" : "free") + "\"/>";
     return r + "</svg>";
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "commands/dcs/frame/start_hint.h"
 #include "commands/dcs/query/copy_state.h"
 
 namespace dcs::commands::page {
@@ -44,10 +45,17 @@ void measure_store(const std::string &directory, Snapshot &s) {
 
 }  // namespace
 
+bool scheduler_is_down(const std::string &directory) {
+    const std::string scheduler = directory + "/scheduler";
+    return !directory.empty() && ::access((scheduler + "/lock").c_str(), R_OK) == 0 && !daemon_runs_in(scheduler);
+}
+
 Snapshot take_snapshot(const std::string &directory, Snapshot s) {
     const Instant begun = boot_clock();
     Info system, hosts, sessions;
-    Status asked = system.ask(wire::QueryType::system);
+    s.down = scheduler_is_down(directory);
+    Status asked =
+        s.down ? fail(Code::unreachable, "no scheduler in " + directory) : system.ask(wire::QueryType::system);
     if (asked) asked = hosts.ask(wire::QueryType::hosts);
     if (asked) asked = sessions.ask(wire::QueryType::sessions);
     wire::DoctorReply doctor;
@@ -82,7 +90,7 @@ double pause_after_look_s(double took_s, double interval_s) {
     return std::min(longest_interval_s, std::max(interval_s, took_s / share_of_time));
 }
 
-std::int32_t busy_slots(const wire::HostRow &row) { return std::min(row.running, row.slots); }
+std::int32_t busy_slots(const wire::HostRow &row) { return std::min(row.running + row.ending, row.slots); }
 
 Totals totals_of(const std::vector<wire::HostRow> &hosts) {
     Totals t;

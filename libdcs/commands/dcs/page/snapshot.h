@@ -14,6 +14,7 @@ struct Snapshot {
     std::int64_t at_ms = 0;  // wall clock of the last answer; 0: none yet
     double took_s = 0;       // from the first question to the last answer
     double backup_s = 0;     // of it, the time that the backup's answers took
+    bool down = false;       // the scheduler of this host: it does not run
     bool reachable = false;  // false: the rows are those of the last answer
     std::string why;         // not reachable: the cause
     double up_since_s = 0;   // the scheduler's start, since 1970
@@ -28,6 +29,9 @@ struct Snapshot {
     std::optional<wire::BackupStatus> backup;
     std::optional<wire::MirrorStatus> copy;  // what the scheduler says of the backup's copy of its store
 };
+
+// That it does not run is known without asking it. False also if this user cannot know.
+bool scheduler_is_down(const std::string &directory);
 
 // `directory`: of the pool, empty if it is on another host. What cannot be had is as it was `before`.
 Snapshot take_snapshot(const std::string &directory, Snapshot before);

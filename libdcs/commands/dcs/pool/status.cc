@@ -1,7 +1,9 @@
 // dcs status: the daemons of the pool and what they have to do.
 #include <cstdio>
 #include <unistd.h>
+#include <utility>
 
+#include "base/known_words.h"
 #include "commands/dcs/query/scheduler.h"
 #include "commands/dcs/frame/call.h"
 #include "client/call.h"
@@ -71,6 +73,26 @@ std::string backup_json(const wire::SystemRow &system) {
         .text();
 }
 
+// The scheduler's disk is full, or nearly: most calls are refused. A copy of its store was promoted: it works in vain;
+// of the hosts that say so, the first.
+std::vector<wire::ProblemRow> grave_problems() {
+    auto reply = ask_any<wire::DoctorReply>(wire::Doctor{});
+    std::vector<wire::ProblemRow> rows;
+    bool replaced = false;
+    for (wire::ProblemRow &row : reply ? reply->problems : rows) {
+        const bool disk = row.entity == "backing store" && !row.affects.empty();
+        const bool here = row.problem.starts_with(refuses_scheduler_words) && !std::exchange(replaced, true);
+        if (disk || here) rows.push_back(std::move(row));
+    }
+    return rows;
+}
+
+std::string problems_json() {
+    std::vector<std::string> rows;
+    for (const wire::ProblemRow &row : grave_problems()) rows.push_back(wire::to_json(row));
+    return json_array(rows);
+}
+
 void print_table(const std::string &where, const std::vector<Daemon> &daemons, const wire::SystemRow *info) {
     const std::string other =
         other_pool(where);  // a pool of the user's own comes before it, also one that was forgotten
@@ -85,7 +107,7 @@ void print_table(const std::string &where, const std::vector<Daemon> &daemons, c
     for (const wire::BackupRow &backup : info->backups)
         if (!backup.name.empty()) std::printf("backup    %s\n", printable(backup_text(backup)).c_str());
     std::printf("hosts     %d of %d active\n", info->hosts_active, info->hosts);
-    const SessionsAnswer all = sessions_of({.which = SessionSelector::Which::all, .of_all_users = true});
+    const SessionsAnswer all = sessions_of_all_users();
     std::printf("sessions  %s\n", all.failure ? (std::to_string(info->sessions_active) + " not closed").c_str()
                                               : open_sessions_text(all.sessions).c_str());
     std::printf("grains    %lld ready, %lld running\n", static_cast<long long>(info->ready),
@@ -93,6 +115,9 @@ void print_table(const std::string &where, const std::vector<Daemon> &daemons, c
     std::printf("scheduler %s, up %s, epoch %llu, turn %llu\n", info->version.c_str(),
                 whole_seconds_text(info->up_s).c_str(), static_cast<unsigned long long>(info->epoch),
                 static_cast<unsigned long long>(info->turn));
+    for (const wire::ProblemRow &row : grave_problems())
+        std::printf("problem   %s\n",
+                    printable(row.entity + ": " + row.problem + ": " + row.affects + "; " + row.advice).c_str());
 }
 
 int show_status(const Call &call) {
@@ -119,7 +144,10 @@ int show_status(const Call &call) {
             .add_raw("daemons", daemons_json(daemons));
         const std::string page = elsewhere ? "" : pool.page_url();
         json.add_raw("page", page.empty() ? "null" : json_string(page)).add("reachable", bool(asked));
-        if (asked) json.add_members(json_of_system(info.system)).add_raw("backup", backup_json(info.system));
+        if (asked)
+            json.add_members(json_of_system(info.system, sessions_of_all_users()))
+                .add_raw("backup", backup_json(info.system))
+                .add_raw("problems", problems_json());
         std::printf("%s\n", json.text().c_str());
     } else if (call.format == Format::name) {
         for (const Daemon &daemon : daemons)
@@ -147,7 +175,10 @@ Examples:
     .notes = R"(Daemons are shown even if the scheduler does not answer; the exit code is then 5. Their states are
 up, down, and unknown (you have no permission to read the daemon's files). A scheduler that answers is up. Of a backup
 on another host the line `backup` has what the scheduler knows: whether it is connected, and how far its copy of the
-store is. Grain servers that `dcs up` did not start are not shown: use `dcs host ls`.
+store is. A line `problem` says that the disk of the scheduler's state is full or nearly so, or that a copy of it was
+promoted elsewhere, and what to do; `dcs doctor` has all problems. In JSON, sessions_done are those that are not closed,
+but have nothing left to do; problems has the same rows as the lines.
+Grain servers that `dcs up` did not start are not shown: use `dcs host ls`.
 )",
     .run = show_status};
 

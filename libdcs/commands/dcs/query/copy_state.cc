@@ -43,7 +43,7 @@ std::string copy_state_text(const wire::MirrorStatus &s) {
     std::string text = s.mode + ", " + s.state;
     if (s.copied == 0 && s.state == "away" && s.text == no_backup_words)
         text += ", not connected since the scheduler was started";
-    else if (s.lag_turns > 0)
+    else if (s.lag_turns > 0 && s.state != "ahead")
         text += ": " + counted(s.lag_turns, "turn") + ", " + bytes_text(s.lag_bytes) + ", " + seconds_text(s.lag_s) +
                 " behind";
     if (s.waiting_s > 0) text += "; commits have waited for it for " + seconds_text(s.waiting_s);
@@ -58,7 +58,7 @@ std::string backup_text(const wire::BackupRow &backup) {
                                                                      : ", not connected");
     if (!backup.mode.empty()) text += "; copy of the store: " + backup.mode + ", " + backup.copy;
     if (backup.copy == "detached") text += ": commits do not wait for it";
-    if (backup.lag_s > 0) text += ", " + seconds_text(backup.lag_s) + " behind";
+    if (backup.lag_s > 0 && backup.copy != "ahead") text += ", " + seconds_text(backup.lag_s) + " behind";
     return text;
 }
 

@@ -199,7 +199,10 @@ std::string host_facts(const wire::HostRow &row) {
     facts.add("version", or_dash(row.version));
     facts.add("address", address_text(row));
     facts.add_if(row.time_zone_offset != 0, "local time", offset_text(row.time_zone_offset) + " of the scheduler's");
-    facts.add("slots", std::to_string(row.slots) + ", " + std::to_string(row.running) + " running");
+    facts.add("slots", std::to_string(row.slots) + ", " + std::to_string(row.running) + " running" +
+                           (row.ending > 0 ? ", " + std::to_string(row.ending) +
+                                                 " killed and still ending, with slot, memory and cores"
+                                           : ""));
     facts.add_if(!shown(row.confinement).empty(), "confinement", shown(row.confinement));
     facts.add("users", names_of(row.users, "all users"));
     facts.add("set", shown(row.settings).empty() ? "nothing: values of the host table" : shown(row.settings));

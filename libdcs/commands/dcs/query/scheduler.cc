@@ -99,9 +99,16 @@ bool Session::has_no_work() const {
     return of_command && ready + running + not_submitted() == 0;
 }
 
+namespace {
+
+std::int64_t count_of(const std::vector<Session> &sessions, bool (Session::*is)() const) {
+    return std::count_if(sessions.begin(), sessions.end(), [&](const Session &s) { return (s.*is)(); });
+}
+
+}  // namespace
+
 std::string open_sessions_text(const std::vector<Session> &sessions) {
-    const auto active = std::count_if(sessions.begin(), sessions.end(), [](const Session &s) { return s.is_active(); });
-    const auto done = std::count_if(sessions.begin(), sessions.end(), [](const Session &s) { return s.is_done(); });
+    const std::int64_t active = count_of(sessions, &Session::is_active), done = count_of(sessions, &Session::is_done);
     return std::to_string(active) + " active" + (done == 0 ? "" : ", " + std::to_string(done) + " done but not closed");
 }
 
@@ -209,10 +216,17 @@ Result<wire::Explanation> explain(const std::string &user, int session, int grai
     return ask_any<wire::Explanation>(wire::Explain{user, session, grain});
 }
 
-std::string json_of_system(const wire::SystemRow &row) {
+SessionsAnswer sessions_of_all_users() {
+    return sessions_of({.which = SessionSelector::Which::all, .of_all_users = true});
+}
+
+std::string json_of_system(const wire::SystemRow &row, const SessionsAnswer &all) {
     JsonObject json;
     json.add("version", row.version).add("epoch", row.epoch).add("turn", row.turn).add("up_s", row.up_s);
-    json.add("hosts", row.hosts).add("hosts_active", row.hosts_active).add("sessions_active", row.sessions_active);
+    json.add("hosts", row.hosts).add("hosts_active", row.hosts_active);
+    if (!all.failure)
+        json.add("sessions_active", count_of(all.sessions, &Session::is_active))
+            .add("sessions_done", count_of(all.sessions, &Session::is_done));
     return json.add("ready", row.ready).add("running", row.running).text();
 }
 

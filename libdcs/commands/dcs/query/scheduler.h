@@ -72,6 +72,7 @@ struct SessionsAnswer {
     std::optional<Failure> failure;
 };
 SessionsAnswer sessions_of(const SessionSelector &selector);
+SessionsAnswer sessions_of_all_users();
 // The union, each once.
 SessionsAnswer sessions_of(const std::vector<std::string> &selectors, bool to_change = false);
 SessionsAnswer own_sessions();
@@ -88,7 +89,8 @@ template <class Reply> Result<Reply> ask_any(const wire::AnyMessage &request) {
 // Why a grain is where it is.
 Result<wire::Explanation> explain(const std::string &user, int session, int grain);
 
-std::string json_of_system(const wire::SystemRow &row);
+// all: what sessions_of_all_users() says.
+std::string json_of_system(const wire::SystemRow &row, const SessionsAnswer &all);
 
 // --class NAMES, by the names of the pool's host table.
 

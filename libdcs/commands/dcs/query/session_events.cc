@@ -106,16 +106,18 @@ std::string local_time(std::int64_t at_ms) {
     return moment_text("%Y-%m-%d %H:%M:%S", static_cast<std::time_t>(at_ms / 1000)) + fraction;
 }
 
-GrainTimes times_of(const wire::GrainHistory &grain, std::int64_t now_ms) {
+GrainTimes times_of(const wire::GrainHistory &grain, int starts, std::int64_t now_ms) {
     GrainTimes times;
     // An import has grains that its log says nothing of.
     if (grain.submitted_ms > 0) times.submitted_ms = grain.submitted_ms;
     times.ended_ms = grain.ended_ms;
-    times.runs = static_cast<int>(grain.stays.size());
-    if (!grain.stays.empty()) times.started_ms = grain.stays.back().from_ms;
     std::int64_t elapsed_ms = 0;
-    for (const wire::Stay &stay : grain.stays)
+    for (const wire::Stay &stay : grain.stays) {
+        if (starts == 0 || (stay.to_ms >= 0 && !wire::has_run(stay.reason))) continue;
+        times.runs = starts;
+        times.started_ms = stay.from_ms;
         elapsed_ms += std::max<std::int64_t>(0, (stay.to_ms < 0 ? now_ms : stay.to_ms) - stay.from_ms);
+    }
     times.elapsed_s = static_cast<double>(elapsed_ms) / 1000;
     return times;
 }

@@ -44,8 +44,9 @@ struct GrainTimes {
     double elapsed_s = 0;                                            // on hosts, in all runs
     int runs = 0;
 };
+// starts: its row's; the log may lack runs, as of an import, and has stays in which it was killed before it began.
 // now_ms: the end so far of a run that has not ended.
-GrainTimes times_of(const wire::GrainHistory &grain, std::int64_t now_ms);
+GrainTimes times_of(const wire::GrainHistory &grain, int starts, std::int64_t now_ms);
 
 std::string times_text(const GrainTimes &times);  // lines as of grain_facts
 // {"submitted_s":...,"started_s":...,"ended_s":...,"elapsed_s":...}, null for what is not known. nullptr: no event log.

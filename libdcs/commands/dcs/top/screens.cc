@@ -43,9 +43,9 @@ std::string bar(const std::vector<std::pair<std::int64_t, char>> &parts, std::si
 }
 
 std::string slots_text(const wire::HostRow &row) {
-    const std::int64_t free = std::max(0, row.slots - row.running);
-    const auto columns = std::min<std::size_t>(boxes, static_cast<std::size_t>(std::max(row.slots, row.running)));
-    return columns == 0 ? "" : bar({{row.running, '#'}, {free, '.'}}, columns);
+    const std::int32_t busy = std::max(row.running, page::busy_slots(row)), free = std::max(0, row.slots - busy);
+    const auto columns = std::min<std::size_t>(boxes, static_cast<std::size_t>(busy + free));
+    return columns == 0 ? "" : bar({{busy, '#'}, {free, '.'}}, columns);
 }
 
 char host_sign(const wire::HostRow &row) {

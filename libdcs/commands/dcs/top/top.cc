@@ -54,7 +54,7 @@ std::string document(const View &view) {
     for (const wire::GrainRow &row : view.grains) grains.push_back(wire::to_json(row));
     return JsonObject()
         .add("schema", "dcs.top/1")
-        .add_members(json_of_system(view.system.system))
+        .add_members(json_of_system(view.system.system, sessions_of_all_users()))
         .add_raw("hosts", json_array(hosts))
         .add_raw("sessions", json_array(sessions))
         .add_raw("grains", json_array(grains))
