@@ -45,8 +45,8 @@ void terminate(Draft &d, const SessionKey &key, std::int32_t acknowledged) {
     d.event("session " + to_text(key) + " closed");
 }
 
-// So that programs that choose a number take a later one: in its user's notes this one means what is removed now. And for
-// lease_floor().
+// So that programs that choose a number take a later one: in its user's notes this one means what is removed now. And
+// for lease_floor().
 void keep_last(Draft &d, const SessionKey &key, Incarnation lease) {
     const std::int32_t number = last_number_of(d.state, key.user);
     const auto leases = d.state.last_leases.find(key.user);

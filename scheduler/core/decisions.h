@@ -127,8 +127,8 @@ void answer_waiters(Draft &d, const AnswerWaiters &in);
 
 // ---- what goes with a removed session (close_session.cc) ----------------------------------
 // The numbers of these grains may be given to others. What is under way from a connected host is
-// still about these; a host that is away says at its first call what it holds. What the backup has from one may come much
-// later: later grains of these keys have leases above these.
+// still about these; a host that is away says at its first call what it holds. What the backup has
+// from one may come much later: later grains of these keys have leases above these.
 void raise_fences(Draft &d, const SessionKey &key, const Session &session);
 
 // ---- what one user may have (policy.cc); who may call at all is in authorise.h ---------------

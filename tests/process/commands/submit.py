@@ -349,14 +349,13 @@ def results_before_their_turn(desk):
     go = os.path.join(desk.folder, "go-on-slowly")
     desk.write("early.toml", f'[[grain]]\nname = "a"\ncommand = ["sh", "-c", "until test -e {go}; do sleep 0.1; done"]\n' +
                grain("c") + grain("d", ["c"]))
-    run = subprocess.Popen([desk.pool.bin + "/dcs", "submit", "--wait", "early.toml"], env=desk.pool.env, cwd=desk.folder,
-                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    start = lambda: subprocess.Popen([desk.pool.bin + "/dcs", "submit", "--wait", "early.toml"], env=desk.pool.env, cwd=desk.folder,
+                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    run = start()
     wait_for("two of three", lambda: [row["state"] for row in desk.pool.json("grain", "ls", "last", check=False).get("grains", [])] ==
              ["running", "finished", "finished"])
     run.kill()
-    run.wait()
-    again = subprocess.Popen([desk.pool.bin + "/dcs", "submit", "--wait", "early.toml"], env=desk.pool.env, cwd=desk.folder,
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    again = start()
     wait_for("what it repeats", lambda: desk.pool.json("session", "show", "last")["session"]["sent"] == 2)
     desk.write("go-on-slowly", "")
     said = again.communicate(timeout=300)[0].decode()

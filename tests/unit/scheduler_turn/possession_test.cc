@@ -2,6 +2,7 @@
 #include "base/limits.h"
 #include "base/load_limits.h"
 #include "contents.h"
+#include "scheduler/library/library.h"
 
 using namespace dcs;
 using namespace dcs::test;
@@ -239,4 +240,35 @@ TEST_CASE(
     CHECK_FALSE(there(19));
     CHECK(there(20));
     CHECK(there(most + 19));
+}
+
+TEST_CASE("a content that no party names stays when it is just brought again") {
+    Pool pool({host("h1", 1)});
+    const std::string bytes(3000, 'x');
+    const std::string path = library::path_of(pki::sha256_text(bytes));
+    Program first(pool);
+    REQUIRE(std::holds_alternative<wire::Done>(first.put(bytes)));
+    pool.restart();
+    pool.outside->clock = pool.outside->clock + seconds(24 * 3600 + 1);
+    const ConnId other = pool.control("bob", "other");
+    const std::uint64_t check = pool.post(other, piece_of(bytes, 0, bytes.size()));
+    pool.pump();
+    REQUIRE(pool.outside->library_jobs.size() == 1);
+    const library::JobDone sealed = library::work(pool.disk, std::exchange(pool.outside->library_jobs, {}).front());
+    SECTION("as it is old") {
+        for (int i = 0; i < 4; ++i) {
+            pool.outside->clock = pool.outside->clock + seconds(601);
+            pool.turn->tidy();
+        }
+    }
+    SECTION("as what was there is damaged") {
+        library::JobDone wrong = sealed;
+        wrong.job.kind = library::Job::Kind::check;
+        wrong.status = fail(Code::invalid, "other bytes");
+        pool.turn->take_library_job(wrong);
+    }
+    pool.turn->take_library_job(sealed);
+    pool.pump();
+    CHECK(std::holds_alternative<wire::Done>(pool.reply(other, check)));
+    CHECK(pool.disk.files("library").count(path) == 1);
 }
