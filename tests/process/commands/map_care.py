@@ -104,7 +104,7 @@ def waits_for_a_host(pool, folder):
 
 
 def above_a_pool(pool):
-    done = pool.dcs("--dir", os.path.dirname(pool.dir), "status", check=False)
+    done = pool.dcs("--dir", os.path.dirname(pool.base), "status", check=False)
     assert b"was removed" not in done.stderr + done.stdout, done
 
 
