@@ -74,9 +74,8 @@ void slice_tick(Turn &t) {
         if (look) t.emit(Look{id});
     });
     if (t.now >= s.next_call_in) return call_in(t, true);
-    if (t.now < s.gauge_at) return;
-    s.gauge_at = Instant::never();
-    if (s.full_disk.empty() && s.told_ending == s.derived.ending) return;
+    if (t.now < std::min(s.gauge_at, s.ending_at)) return;
+    if (t.now >= s.gauge_at) s.gauge_at = Instant::never();
     s.told_ending = s.derived.ending;
     t.emit(Gauge{});
 }
@@ -84,7 +83,8 @@ void slice_tick(Turn &t) {
 // How many grains are ending is told when it has changed and stays so for a moment.
 void tell_ending(Turn &t) {
     State &s = t.state;
-    if (s.with_scheduler() && s.told_ending != s.derived.ending) s.gauge_at = std::min(s.gauge_at, t.now + quick_end);
+    if (!s.with_scheduler() || s.told_ending == s.derived.ending) s.ending_at = Instant::never();
+    else s.ending_at = std::min(s.ending_at, t.now + quick_end);
 }
 
 // Load and memory are sent after the reports of the same call-in.

@@ -193,10 +193,11 @@ struct State {
     Instant slice_start{}, next_call_in{};
     std::uint64_t next_order = 1;
     Courtesy courtesy;
-    std::string no_launcher, full_disk;   // not empty: no grain is accepted; the reason
-    std::optional<Instant> full_seen;     // when the disk was last seen full
-    Instant gauge_at = Instant::never();  // before the next call-in
-    int told_ending = 0;                  // by the last call-in
+    std::string no_launcher, full_disk;    // not empty: no grain is accepted; the reason
+    std::optional<Instant> full_seen;      // when the disk was last seen full
+    Instant gauge_at = Instant::never();   // before the next call-in
+    Instant ending_at = Instant::never();  // likewise, for how many are ending
+    int told_ending = 0;                   // by the last call-in
     Job job;
     std::map<GrainId, Grain> grains;
     Derived derived;

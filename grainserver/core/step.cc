@@ -98,7 +98,8 @@ std::vector<Effect> step(State &state, Instant now, double jitter, Input input) 
 std::string to_text(const GrainId &id) { return to_text(id.key) + " incarnation " + std::to_string(id.incarnation); }
 
 Instant next_deadline(const State &state) {
-    Instant at = std::min({state.next_call_in, state.gauge_at, state.courtesy.look_at, leave_time(state)});
+    Instant at =
+        std::min({state.next_call_in, state.gauge_at, state.ending_at, state.courtesy.look_at, leave_time(state)});
     if (!state.with_scheduler()) at = std::min(at, state.link_at);
     if (!state.grouped.empty()) at = std::min(at, state.last_group + report_pause);
     if (!state.derived.deadlines.empty()) at = std::min(at, state.derived.deadlines.begin()->first);

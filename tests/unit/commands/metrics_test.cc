@@ -26,7 +26,7 @@ TEST_CASE("of a scheduler that does not answer there are no figures but what sta
             INFO(name);
             CHECK((text.find(name) != std::string::npos) == up);
         }
-        CHECK(text.find("end_timestamp_seconds{host=\"a\"} 1800000000\n") != std::string::npos);
+        CHECK(text.find("end_timestamp_seconds{host=\"a\",role=\"server\"} 1800000000\n") != std::string::npos);
         CHECK(text.find("dcs_grain_finishes_total{") != std::string::npos);
     }
 }
