@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """What `dcs map` and `dcs run` do not lose: the inputs of a second -a, files of others in --results, the session of killed grains,
-what failed in an interrupted run, a reader that has gone."""
+what failed in an interrupted run, a reader
+that has gone, a disk that is full."""
 import os
 import signal
 import subprocess
@@ -89,6 +90,22 @@ def no_reader(pool, folder):
         assert running.wait(timeout=120) == 141
 
 
+def full_disk(pool, folder):
+    """A piece that could not be shown is not forgotten at the end: the session stays."""
+    with open("/dev/full", "w") as full:
+        running = pool.start([DCS, "run", "--live", "-n", "--", "sh", "-c", "echo hi; sleep 2"], cwd=folder, stdout=full,
+                             stderr=subprocess.PIPE)
+    said = running.communicate(timeout=120)[1]
+    assert running.returncode == 125 and b"cannot be written" in said, (running.returncode, said)
+    assert pool.dcs("grain", "cat", "last:1").stdout == b"hi\n"
+
+
+def closed_input(pool, folder):
+    with pool.start(["sh", "-c", '"$0" run -- cat <&-', DCS], cwd=folder, stderr=subprocess.PIPE) as running:
+        said = running.communicate(timeout=120)[1]
+    assert running.returncode == 0, said
+
+
 def waits_for_a_host(pool, folder):
     pool.dcs("host", "drain", *pool.host_names())
     with pool.start([DCS, "map", "--progress", "plain", "--", "echo", ":::", "1"], cwd=folder, stdout=subprocess.DEVNULL,
@@ -112,10 +129,10 @@ def main():
     with Pool(servers=1, slots=2) as pool:
         folder = os.path.join(pool.base, "work")
         os.mkdir(folder)
-        for part in (several_files, results_of_others, killed, interrupted, submitted, no_reader, waits_for_a_host):
+        for part in (several_files, results_of_others, killed, interrupted, submitted, no_reader, full_disk, closed_input, waits_for_a_host):
             part(pool, folder)
         above_a_pool(pool)
-    print("8 passed, 0 failed")
+    print("10 passed, 0 failed")
 
 
 if __name__ == "__main__":

@@ -102,15 +102,17 @@ void ShownOutput::stop() {
     if (thread_.joinable()) thread_.join();
 }
 
-// A reader that has had enough is no error.
+// A reader that has had enough is no error. After any other failed write the stream shows no more: bytes are missing.
 Result<bool> ShownOutput::show_some(LiveOutput &output, std::FILE *to) {
+    Status &lost = to == stdout ? out_lost_ : err_lost_;
+    if (!lost) return lost;
     const auto bytes = output.next();
     if (!bytes) return bytes.status();
     if (const std::uint64_t n = output.take_void(); n > 0) std::fprintf(stderr, "dcs run: %s\n", void_text(n).c_str());
     if (bytes->empty()) return false;
     const bool good = std::fwrite(bytes->data(), 1, bytes->size(), to) == bytes->size() && std::fflush(to) == 0;
     if (good) return true;
-    if (errno != EPIPE) return fail_errno(Code::io_error, "the output cannot be written", errno);
+    if (errno != EPIPE) return lost = fail_errno(Code::io_error, "the output cannot be written", errno);
     if (to == stdout && !over_) no_reader_();
     return false;
 }

@@ -60,6 +60,7 @@ private:
     Result<bool> show_some(LiveOutput &output, std::FILE *to);  // false: there is no more
 
     LiveOutput out_, err_;
+    Status out_lost_, err_lost_;  // why a piece was not written
     const std::function<void()> no_reader_;
     std::atomic<bool> over_{false};
     std::thread thread_;

@@ -65,9 +65,10 @@ void tell_if_rest() {
 }
 
 // Read to its end when the grain is submitted. A terminal is not read: the user would not see that dcs waits for
-// it; closed by the caller is as good as empty.
+// it; closed by the caller, which clean_start() opens for writing only, is as good as empty.
 int input_descriptor() {
-    if (::isatty(STDIN_FILENO) == 1 || ::fcntl(STDIN_FILENO, F_GETFL) < 0) return -1;
+    const int flags = ::fcntl(STDIN_FILENO, F_GETFL);
+    if (::isatty(STDIN_FILENO) == 1 || flags < 0 || (flags & O_ACCMODE) == O_WRONLY) return -1;
     tell_if_rest();
     return STDIN_FILENO;
 }
