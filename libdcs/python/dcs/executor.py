@@ -287,7 +287,7 @@ class Executor(concurrent.futures.Executor):
                 result = self._next_recorded()
             except (NothingLeft, ReplayEnd) as error:
                 self._fail(before, error)
-            except Error as error:
+            except Exception as error:  # ValueError: the pool is closed
                 self._fail(set(self._outstanding), error)
             else:
                 self._take(result)
@@ -365,7 +365,7 @@ class Executor(concurrent.futures.Executor):
         if future is not None:
             future._finish(result)
 
-    def _fail(self, numbers: Iterable[int], error: Error) -> None:
+    def _fail(self, numbers: Iterable[int], error: Exception) -> None:
         killed = self._killed() if isinstance(error, (NothingLeft, ReplayEnd)) else set()
         for number in numbers:
             with self._changed:

@@ -1,13 +1,14 @@
 """Pools: what they know, and orders to them."""
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import pwd
 import threading
 import weakref
 from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_size_t, c_uint, c_void_p
-from typing import Any, BinaryIO, Collection, List, Optional, Set, Type, TypeVar
+from typing import Any, BinaryIO, Collection, Iterator, List, Optional, Set, Type, TypeVar
 
 from . import _library as lib
 from ._fields import STRUCTURES, c_bytes, c_bytes_or_none, read
@@ -110,12 +111,18 @@ class Pool:
         interruptible(lambda: self._call(name, arguments))
 
     def _call(self, name: str, arguments: Any) -> None:
+        with self.used():
+            lib.check(getattr(lib.library(), "d_pool_" + name)(self._handle, *arguments))
+
+    @contextlib.contextmanager
+    def used(self) -> Iterator[None]:
+        """What calls give stays until the block ends, also if another thread closes the pool."""
         with self._lock:
             if self._closed:
                 raise ValueError("the pool is closed")
             self._calls += 1
         try:
-            lib.check(getattr(lib.library(), "d_pool_" + name)(self._handle, *arguments))
+            yield
         finally:
             with self._lock:
                 self._calls -= 1

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import hashlib
 import itertools
 import os
 import queue
@@ -50,7 +51,7 @@ class Session:
                                 _open(pool, number, mode, sent_reset))
         self._process, self._submitted, self._closed = os.getpid(), 0, False  # _submitted: how often
         self._ready: Deque[Result] = deque()
-        self._error: Optional[Error] = None
+        self._error: Optional[Exception] = None
         self._submitted_when_asked = 0
         self._without_threads()
         with_threads.add(self)
@@ -226,8 +227,9 @@ class Session:
     def _take(self, block: int, most: int) -> List[Result]:
         rows, count = (CResult * min(most, _MANY))(), ctypes.c_int()
         rows[0].struct_size = ctypes.sizeof(CResult)
-        self.pool.call("gwait_many", block, self.number, len(rows), rows, ctypes.byref(count))
-        return [result_of(self.pool, self.number, rows[i]) for i in range(count.value)]
+        with self.pool.used():
+            self.pool.call("gwait_many", block, self.number, len(rows), rows, ctypes.byref(count))
+            return [result_of(self.pool, self.number, rows[i]) for i in range(count.value)]
 
     def _next(self, timeout: Optional[float], most: int) -> Result:
         if most < 1:
@@ -246,7 +248,7 @@ class Session:
                 if not self._changed.wait(None if end is None else max(0.0, end - time.monotonic())):
                     raise TimeoutError(f"no grain of session {self.number} finished within {timeout} s")
 
-    def _is_outdated(self, error: Error) -> bool:
+    def _is_outdated(self, error: Exception) -> bool:
         """It says what the session had when it was asked, and there is more by now."""
         return isinstance(error, (CannotRun, NothingLeft, ReplayEnd)) and self._submitted_when_asked != self._submitted
 
@@ -264,10 +266,10 @@ class Session:
             if most is None:
                 return
             results: List[Result] = []
-            error = None
+            error: Optional[Exception] = None
             try:
                 results = self._take(1, most)
-            except Error as failure:
+            except Exception as failure:
                 error = failure.with_traceback(None)
             with self._changed:
                 self._ready.extend(results)
@@ -290,13 +292,23 @@ def _forget(pool: Pool, ident: str, skip: Collection[int]) -> None:
 def _nameless(pool: Pool) -> Tuple[Pool, str]:
     """For an executor without an ident: one of its own, for which the pool is opened once more. What programs of this host
     that were killed left of this kind is removed."""
-    pool, host = pool.again(), os.uname().nodename.replace("_", "-")[:40]
+    pool, place = pool.again(), f"{os.uname().nodename.replace('_', '-')[:24]}.{_processes()}"
     for row in pool.sessions(login_name()):
-        found = re.fullmatch(rf"executor\.{re.escape(host)}\.(\d+)\.\d+", row.ident)
+        found = re.fullmatch(rf"executor\.{re.escape(place)}\.(\d+)\.\d+", row.ident)
         if found and not os.path.exists(f"/proc/{found[1]}"):
             with contextlib.suppress(Error), pool.again() as theirs:  # another program may do it at this moment
                 _forget(theirs, row.ident, ())
-    return pool, f"executor.{host}.{os.getpid()}.{next(_counter)}"
+    return pool, f"executor.{place}.{os.getpid()}.{next(_counter)}"
+
+
+def _processes() -> str:
+    """Which /proc this is. A program in a container, or on another host of the same name, is not there and may live."""
+    seen = os.uname().nodename
+    with contextlib.suppress(OSError):
+        seen += os.readlink("/proc/self/ns/pid")
+    with contextlib.suppress(OSError), open("/etc/machine-id", encoding="utf-8") as file:
+        seen += file.read()
+    return hashlib.sha256(seen.encode()).hexdigest()[:12]
 
 
 def _open(pool: Pool, number: int, mode: str, sent_reset: bool) -> int:

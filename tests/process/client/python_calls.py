@@ -212,6 +212,20 @@ def nameless(env):
     assert len(dcs.sessions()) == before + 1, dcs.sessions()
 
 
+def unseen(env):
+    """A program whose process another one does not see, as from a container, keeps its session."""
+    if os.getuid() != 0:
+        return
+    with open("unseen.py", "w") as file:
+        file.write("import dcs\nwith dcs.Executor() as run:\n"
+                   "    print(run.submit(abs, -3).result(), flush=True), input(), print(run.submit(abs, -4).result())\n")
+    with subprocess.Popen([PYTHON, "unseen.py"], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:
+        assert first.stdout.readline() == "3\n"
+        other = ["unshare", "--pid", "--fork", "--mount-proc", PYTHON, "unseen.py"]
+        assert subprocess.run(other, env=env, input="\n", capture_output=True, text=True, timeout=300).stdout == "3\n4\n"
+        assert first.communicate("\n", timeout=300) == ("4\n", None)
+
+
 CANCELLED = """
 import concurrent.futures, dcs, time
 
@@ -367,12 +381,12 @@ def ends():
 
 def main():
     with pool_of_python() as (pool, env):
-        for what in (edited, unguarded, uncaught, virtual_environment, prepared, twice, nameless, cancelled, opened, search, refused):
+        for what in (edited, unguarded, uncaught, virtual_environment, prepared, twice, nameless, unseen, cancelled, opened, search, refused):
             what(env)
         grown(pool, env)
         ends()
         appended()
-    print("14 passed, 0 failed")
+    print("15 passed, 0 failed")
 
 
 if __name__ == "__main__":

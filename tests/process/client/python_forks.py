@@ -1,5 +1,7 @@
 #!/usr/bin/python3
 """What the child of a fork does to the sessions and executors of its parent, and waits that outlive what they ask for."""
+import os
+
 from pool import wait_for
 from python_calls import dcs, pool_of_python, said
 
@@ -121,12 +123,28 @@ def outlived():
             pass
 
 
+def closed(folder):
+    """A pool that is closed under an executor: each future has its result, or ends with that error."""
+    pool = dcs.Pool()
+    run = dcs.Executor("closed", pool=pool, fresh=True)
+    go = os.path.join(folder, "go-closed")
+    futures = [run.submit_command(["sh", "-c", f"until test -e {go}; do sleep 0.1; done"]) for _ in range(6)]
+    wait_for("the wait for a result", lambda: run.session._taking, 240)
+    pool.close()
+    with open(go, "w"):
+        pass
+    for future in futures:
+        error = future.exception(timeout=240)
+        assert error is None or (isinstance(error, ValueError) and "closed" in str(error)), repr(error)
+
+
 def main():
-    with pool_of_python() as (_, env):
+    with pool_of_python() as (pool, env):
         assert said(env, "executors.py", EXECUTORS) == "all results came\n"
         assert said(env, "sessions.py", SESSIONS) == "the sessions are of their processes\n"
         outlived()
-    print("3 passed, 0 failed")
+        closed(pool.base)
+    print("4 passed, 0 failed")
 
 
 if __name__ == "__main__":
