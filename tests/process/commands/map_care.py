@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""What `dcs map` and `dcs run` do not lose: the inputs of a second -a, files of others in --results, the session of killed grains,
-what failed in an interrupted run, a reader
-that has gone, a disk that is full."""
+"""What `dcs map` and `dcs run` do not lose: the inputs of a second -a, files of others in --results, the session of killed
+grains, what failed in an interrupted run; and with a reader that has gone, a full disk, special files and a log in use."""
 import os
 import signal
+import stat
 import subprocess
 
 from pool import Pool, program, tells, wait_for
@@ -14,6 +14,11 @@ DCS = program("dcs")
 def write(folder, name, text=""):
     with open(os.path.join(folder, name), "w") as file:
         file.write(text)
+
+
+def read_text(path):
+    with open(path) as file:
+        return file.read()
 
 
 def several_files(pool, folder):
@@ -106,6 +111,44 @@ def closed_input(pool, folder):
     assert running.returncode == 0, said
 
 
+def places(pool, folder):
+    """An output goes through a link and into a pipe, and does not take their places."""
+    path = lambda name: os.path.join(folder, name)
+    os.symlink("target", path("link"))
+    write(folder, "target", "old")
+    os.mkfifo(path("pipe"))
+    make = ["sh", "-c", "echo made >made"]
+    pool.dcs("run", "-n", "--output", "made=link", "--", *make, cwd=folder)
+    assert os.readlink(path("link")) == "target" and read_text(path("target")) == "made\n"
+    with pool.start(["cat", "pipe"], cwd=folder, stdout=subprocess.PIPE) as reader:
+        pool.dcs("run", "-n", "--output", "made=pipe", "--", *make, cwd=folder)
+        assert reader.communicate(timeout=120)[0] == b"made\n" and stat.S_ISFIFO(os.stat(path("pipe")).st_mode)
+
+
+def log_of_another(pool, folder):
+    """The same command again, which is refused, leaves the log of the one that runs."""
+    command = ["map", "--joblog", "jobs", "--", "sh", "-c", "until test -e $1; do sleep 0.1; done", "sh", ":::", "/", "log-goes-on"]
+    log = os.path.join(folder, "jobs")
+    with pool.start([DCS, *command], cwd=folder, stderr=subprocess.DEVNULL) as running:
+        wait_for("the first line", lambda: os.path.exists(log) and len(read_text(log).splitlines()) == 2)
+        assert pool.dcs(*command, cwd=folder, check=False).returncode == 255
+        write(folder, "log-goes-on")
+        running.communicate(timeout=120)
+    assert [line.split("\t")[0] for line in read_text(log).splitlines()] == ["Seq", "1", "2"], read_text(log)
+
+
+def no_result(pool, folder):
+    """What an earlier run left in the place of a result is not taken for one of this run."""
+    for name in "first", "second":
+        write(folder, name, "#!/bin/sh\necho here\n")
+        os.chmod(os.path.join(folder, name), 0o755)
+    command = ["--results", "found", "--", "{}", ":::", "./first", "./second"]
+    pool.dcs("map", *command, cwd=folder)
+    os.remove(os.path.join(folder, "second"))
+    assert pool.dcs("map", "--new", *command, cwd=folder, check=False).returncode == 1
+    assert sorted(name for name in os.listdir(os.path.join(folder, "found")) if name[0] != ".") == ["1.out"]
+
+
 def waits_for_a_host(pool, folder):
     pool.dcs("host", "drain", *pool.host_names())
     with pool.start([DCS, "map", "--progress", "plain", "--", "echo", ":::", "1"], cwd=folder, stdout=subprocess.DEVNULL,
@@ -129,10 +172,11 @@ def main():
     with Pool(servers=1, slots=2) as pool:
         folder = os.path.join(pool.base, "work")
         os.mkdir(folder)
-        for part in (several_files, results_of_others, killed, interrupted, submitted, no_reader, full_disk, closed_input, waits_for_a_host):
+        for part in (several_files, results_of_others, killed, interrupted, submitted, no_reader, full_disk, closed_input, places,
+                     log_of_another, no_result, waits_for_a_host):
             part(pool, folder)
         above_a_pool(pool)
-    print("10 passed, 0 failed")
+    print("13 passed, 0 failed")
 
 
 if __name__ == "__main__":

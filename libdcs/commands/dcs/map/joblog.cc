@@ -2,18 +2,24 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <unistd.h>
 
 #include "base/text.h"
 
 namespace dcs::commands {
 
 Result<std::unique_ptr<JobLog>> JobLog::create(const std::string &path) {
-    std::FILE *file = std::fopen(path.c_str(), "we");
+    std::FILE *file = std::fopen(path.c_str(), "ae");
     if (file == nullptr) return fail_errno(Code::io_error, path, errno);
-    std::unique_ptr<JobLog> log(new JobLog(path, file));
-    std::fputs("Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n", file);
-    if (std::fflush(file) != 0) return fail_errno(Code::io_error, "cannot write " + path, errno);
-    return log;
+    return std::unique_ptr<JobLog>(new JobLog(path, file));
+}
+
+Status JobLog::begin() {
+    // A pipe or a terminal has nothing that could be cut.
+    const bool cut = ::ftruncate(::fileno(file_.get()), 0) == 0 || errno == EINVAL;
+    std::fputs("Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n", file_.get());
+    if (!cut || std::fflush(file_.get()) != 0) return fail_errno(Code::io_error, "cannot write " + path_, errno);
+    return Status::ok();
 }
 
 Status JobLog::add(int session, const std::vector<JobLine> &lines) {

@@ -21,8 +21,10 @@ struct JobLine {
 
 class JobLog {
 public:
-    // Begins a new file: a rerun gets all results again.
+    // Opens the file, and leaves what it has: another command with this file may still run.
     static Result<std::unique_ptr<JobLog>> create(const std::string &path);
+    // Begins it anew: a rerun gets all results again. By the command that has the session.
+    Status begin();
     // Of grains of this session that have ended; they are there when it returns.
     Status add(int session, const std::vector<JobLine> &lines);
 

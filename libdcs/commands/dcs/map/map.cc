@@ -241,6 +241,8 @@ int map(const Call &said) {
     const auto files = [&](std::size_t inputs) { return files_of({{plan, program, options.files, inputs}}); };
     const OpenedMap opened = open_map(call, {plan, files, alike_to(plan, options)}, demands);
     if (opened.failure) return call.fail(*opened.failure);
+    if (joblog)
+        if (const Status s = joblog->begin(); !s) return call.fail(failure_of("--joblog", s));
     work_patiently();
     const sigset_t signals = block_ending_signals();
 

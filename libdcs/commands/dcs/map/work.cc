@@ -253,12 +253,11 @@ void MapWork::print_stream(std::int32_t grain, const char *stream) {
 // NUM.out and NUM.err, whole or not there.
 void MapWork::print_to_files(std::int32_t grain) {
     const Taken &taken = results_[static_cast<std::size_t>(grain - 1)];
-    if (!taken.ran) return;
     const auto kept = kept_.find(grain);
     for (const bool out : {true, false}) {
         const std::string path = options_.results + "/" + std::to_string(grain) + (out ? ".out" : ".err");
-        const bool any = out || taken.err_length > 0;
-        if (!any) std::remove(path.c_str());  // of an earlier run, which had errors
+        const bool any = taken.ran && (out || taken.err_length > 0);
+        if (!any) std::remove(path.c_str());  // of an earlier run, which had some
         if (!any) continue;
         const std::string *text = kept == kept_.end() ? nullptr : out ? &kept->second.out : &kept->second.err;
         if (const auto failure = write_stream(session_of(grain), grain, out ? "out" : "err", text, path))

@@ -159,10 +159,30 @@ Failure unwritten(const std::string &path, int error) {
     return failure_of("", fail_errno(Code::io_error, "the output " + path + " cannot be written", error));
 }
 
+using Writer = std::function<std::optional<Failure>(std::FILE *to)>;
+
+std::optional<Failure> write_through(const std::string &path, const Writer &write) {
+    std::FILE *to = std::fopen(path.c_str(), "we");
+    if (to == nullptr) return unwritten(path, errno);
+    std::optional<Failure> failure = write(to);
+    if (std::fclose(to) != 0 && !failure) failure = unwritten(path, errno);
+    return failure;
+}
+
+// A link stays one, and what it names is written.
+std::string behind_links(const std::string &path) {
+    std::error_code error;
+    const std::filesystem::path place = std::filesystem::canonical(path, error);
+    return error ? path : place.string();
+}
+
 // `path` has all of it or what it had: it is written as a file without a name first, where the file system has such
-// files, so that a command which is ended halfway leaves nothing.
-std::optional<Failure> write_whole(const std::string &path,
-                                   const std::function<std::optional<Failure>(std::FILE *to)> &write) {
+// files, so that a command which is ended halfway leaves nothing. A device or a pipe is written as it is.
+std::optional<Failure> write_whole(const std::string &given, const Writer &write) {
+    struct stat st = {};
+    const bool there = ::stat(given.c_str(), &st) == 0;
+    if (there && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) return write_through(given, write);
+    const std::string path = there ? behind_links(given) : given;
     const std::string directory = path.substr(0, path.rfind('/') + 1);
     const std::string temporary = path + ".dcs-" + std::to_string(::getpid());
     int fd = ::open(directory.empty() ? "." : directory.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
@@ -194,7 +214,7 @@ std::optional<std::string> digest_of(const std::string &path) {
 // An earlier run of the command has copied it: a full disk has no room for it twice.
 bool has_output(int session, int grain, const FileWords::Pair &output) {
     struct stat st = {};
-    if (::lstat(output.path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) return false;
+    if (::stat(output.path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) return false;
     const auto row = grain_now("", session, grain);
     return row && std::any_of(row->files.begin(), row->files.end(), [&](const wire::GrainFile &file) {
                return file.name == output.name && file.role == wire::FileRole::output &&
