@@ -49,7 +49,7 @@ STEP = (
     Option("-n --ntasks", "1"), Option("-N --nodes", "1"), Option("-c --cpus-per-task", "N", note="a step has the cores of its job"),
     Option("--mem", "SIZE", note="a step has the memory of its job"), Option("-J --job-name", "NAME", note="no command shows it"),
     Option("--mpi", "KIND", note="there is one task"), Option("-u --unbuffered", note="outputs go to the job's files at once"),
-    Option("--exclusive", note="a job runs one step at a time"), Option("--overlap", note="steps share the cores of their job"),
+    Option("--exclusive", note="steps that run at once share the cores of their job"), Option("--overlap", note="steps share the cores of their job"),
     Option("--exact", note="steps share the cores of their job"),
     Option("--cpu-bind", "HOW", note="the host's kernel places processes"), Option("-h --help"),
     Option("-l --label", refusal="there is one task"), Option("-o --output", "FILE", refusal="`srun COMMAND >FILE`"),
