@@ -174,7 +174,7 @@ std::string Making::flatten(const std::string &to) {
     unmount_below(making_);
     remove_all(graph);  // a copy for each layer
     const Fd all(::open(flat.c_str(), O_RDONLY | O_CLOEXEC));
-    return untar(all.get(), to);
+    return all ? untar(all.get(), to) : words_for(flat, errno);
 }
 
 std::string Making::make() {
@@ -268,7 +268,7 @@ Rootfs take_rootfs(int archive, const std::string &store, const std::string &hex
         unmount_below(making);
         rootfs.of_image = !rootfs.error.empty() && image.is_at_fault();
         record_size(alone.get(), image.size());
-        // Who finds it takes it for whole, also after a power failure.
+        // A directory of that name counts as complete, also after a power failure.
         if (const Fd made(::open(making.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
             rootfs.error.empty() && (!made || ::syncfs(made.get()) != 0))
             rootfs.error = words_for(making, errno);

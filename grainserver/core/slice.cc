@@ -12,7 +12,7 @@ constexpr Duration lead_min = seconds(2);
 constexpr Duration look_interval_max = seconds(5);  // so that excessive output is noticed soon
 constexpr int resend_slices = 3;
 constexpr Duration resend_min = seconds(60);
-constexpr Duration quick_end = seconds(1);  // the end of a killed grain that takes no longer is not told
+constexpr Duration quick_end = seconds(1);  // an end of a killed grain that takes no longer is not reported
 }  // namespace
 
 Duration look_interval(const State &state) { return std::min(state.interval, look_interval_max); }
@@ -80,7 +80,7 @@ void slice_tick(Turn &t) {
     t.emit(Gauge{});
 }
 
-// How many grains are ending is told when it has changed and stays so for a moment.
+// How many grains are ending is reported when it has changed and stays so for a moment.
 void tell_ending(Turn &t) {
     State &s = t.state;
     if (!s.with_scheduler() || s.told_ending == s.derived.ending) s.ending_at = Instant::never();

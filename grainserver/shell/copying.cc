@@ -43,6 +43,8 @@ Result<bool> Copying::go_on() {
 bool Copying::begin_again() {
     large_.reset();
     reader_.reset();
+    if (const int flags = to_ >= 0 ? ::fcntl(to_, F_GETFL) : -1; flags >= 0)  // as it was before a large copy
+        (void)::fcntl(to_, F_SETFL, flags & ~O_DIRECT);
     if (sum_) sum_ = std::make_unique<pki::Sha256>();
     kernel_ = !sum_ && to_ >= 0;
     begun_ = false;

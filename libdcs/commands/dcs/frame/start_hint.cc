@@ -161,16 +161,16 @@ std::string start_hint(const std::string &directory) {
         return "you are not a member of the group " + group_name(st.st_gid) +
                ": ask an administrator of this host to add you, then log in again";
     const Daemon scheduler = Pool(directory).scheduler();
-    if (!there && scheduler.up)
+    const auto own = client::own_pool_directory();
+    const std::string where = own && *own == directory ? "" : " --dir " + shell_word(directory);
+    const std::string again = "`dcs up" + where + "` starts it again";
+    // The one for grain servers comes after it: a scheduler that is starting has neither.
+    if (!there && scheduler.up && ::stat((directory + "/scheduler/server.sock").c_str(), &st) == 0)
         return "its socket " + socket + " was removed while it runs: end process " + std::to_string(scheduler.pid) +
                " by SIGTERM, and " +
-               (maker == Pool::Maker::dcs_up ? "`dcs up` starts it again"
-                                             : "start it again as before, with the options that it had") +
+               (maker == Pool::Maker::dcs_up ? again : "start it again as before, with the options that it had") +
                "; grains run on";
     if (maker == Pool::Maker::dcs_up) {
-        const auto own = client::own_pool_directory();
-        const std::string where = own && *own == directory ? "" : " --dir " + shell_word(directory);
-        const std::string again = "`dcs up" + where + "` starts it again";
         if (scheduler.up)
             return "it runs as process " + std::to_string(scheduler.pid) +
                    " and may answer later; if not, end that process, and " + again;

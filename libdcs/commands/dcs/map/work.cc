@@ -94,7 +94,7 @@ void MapWork::add(Batch &batch, std::int32_t number, const std::vector<char *> &
     const std::string &input = plan_.inputs[static_cast<std::size_t>(number - 1)];
     std::vector<std::string> words = plan_.words(number);
     const Result<std::string> &program = program_path(words[0]);
-    if (!program && grain_now("", session_, number)) {  // it was there when an earlier run submitted it
+    if (!program && !fresh_ && grain_now("", session_, number)) {  // it was there when an earlier run submitted it
         this_pool().submitted(session_, {number}, {.repeated = 1});
         return;
     }

@@ -17,7 +17,8 @@ struct DaemonStart {
     std::string directory;               // its log is directory/log
 };
 
-// Fails with the last lines of the log when the daemon ends. A blocked signal that asks this process to end, ends it.
+// Fails with the last lines of the log when the daemon ends. A signal that asks this process to end, and is
+// blocked, ends the daemon too.
 Status start_daemon(const DaemonStart &start);
 // SIGTERM to a child of this process, SIGKILL after a while. Its status.
 int end_child(pid_t child);

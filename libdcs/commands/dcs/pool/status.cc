@@ -73,7 +73,7 @@ std::string backup_json(const wire::SystemRow &system) {
         .text();
 }
 
-// The scheduler's disk is full, or nearly: most calls are refused. A copy of its store was promoted: it works in vain;
+// The scheduler's disk is full, or nearly: most calls are refused. A copy of its store was promoted: its work is lost;
 // of the hosts that say so, the first.
 std::vector<wire::ProblemRow> grave_problems() {
     auto reply = ask_any<wire::DoctorReply>(wire::Doctor{});

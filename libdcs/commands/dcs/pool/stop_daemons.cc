@@ -235,7 +235,7 @@ Status become_owner(const Pool &pool) {
 }
 
 Result<locks::AdaptiveLock> take_work_lock(const Pool &pool) {
-    constexpr std::int64_t patience = 120'000'000'000;  // longer than the other one can take
+    constexpr std::int64_t patience = 120'000'000'000;  // longer than the other one takes, if no daemon is slow
     return locks::take_dcs_atom(locks::DcsAtom::pool_work, pool.path("up.lock"), patience);
 }
 

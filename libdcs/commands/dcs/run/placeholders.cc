@@ -116,7 +116,7 @@ std::string through_a_shell(const std::string &text) {
     for (std::size_t at = 0; at < text.size();) {
         const std::string_view mark = placeholder_at(text, at, false);
         if (!mark.empty()) {  // each becomes a parameter: the shell must not read inputs
-            line += "\"$" + std::to_string(++count) + "\"";
+            line += ++count < 10 ? "\"$" + std::to_string(count) + "\"" : "\"${" + std::to_string(count) + "}\"";
             marks += " " + std::string(mark);
         } else if (text[at] == '\'') line += "'\\''";
         else line += text[at];

@@ -374,9 +374,9 @@ Ctrl-C kills the grain. With --detach neither happens: `dcs session close N` sto
 A session whose grain has ended is closed when a further one would exceed the policy's sessions_per_user; outputs stay.
 
 Outputs are printed whole when the grain has ended, exactly once. With --live, or if standard output is a terminal,
-they are printed as CMD writes them, and a reader that
-goes (`| head`) ends the grain, with code 141 (many programs buffer 4 KiB: use stdbuf -oL CMD or python3 -u). If
-the grain then moves and begins again, standard error says how much of the shown output is void.
+they are printed as CMD writes them (many programs buffer 4 KiB: use stdbuf -oL CMD or python3 -u), and when their
+reader ends (`| head`) the grain is ended, with code 141. If the
+grain moves and begins again, standard error says how much of the shown output is void.
 
 While the grain waits, standard error says what comes before it, or that no host may take it.
 

@@ -175,7 +175,7 @@ def submit(command: str, registry: Registry, batch: Batch, hold: Optional[Condit
 
 def attend(command: str, registry: Registry, jobs: Sequence[Job]) -> None:
     """What is good for jobs that are submitted, whatever comes of it here."""
-    with contextlib.suppress(Error, OSError):
+    with contextlib.suppress(Error, OSError, sqlite3.Error):
         keep_going(registry)
         if why := cannot_run(jobs):
             say(command, f"no host of the pool can run job {jobs[0].leader} ({jobs[0].name}): {why}")

@@ -35,8 +35,8 @@ create index if not exists job_mark on job(mark);
 
 @dataclass
 class Job:
-    """A row. `state`: held, sent, ended, cancelled; held with a session: it may have come there. As the pool knows it: `now`: PENDING, RUNNING, COMPLETED, FAILED, CANCELLED,
-    TIMEOUT, OUT_OF_MEMORY, or UNKNOWN when the pool no longer has it."""
+    """A row. `state`: held (with a session: perhaps it is there), sent, ended, cancelled. `now`, as the pool knows it: PENDING,
+    RUNNING, COMPLETED, FAILED, CANCELLED, TIMEOUT, OUT_OF_MEMORY, or UNKNOWN when the pool no longer has it."""
     number: int
     leader: int
     task: Optional[int]
@@ -132,7 +132,9 @@ class Registry:
             except Error as error:
                 if isinstance(error, ConnectionError) and (error.taken or not isinstance(error, Unreachable)):
                     return jobs  # perhaps in the pool: the keeper sends the same again
-                _killed([job for job in jobs if job.state == "sent"])  # the beginning of an array
+                with self.alone():  # the beginning of an array is in the pool, and what is not there must not get there
+                    self.db.execute("update job set state = 'cancelled' where leader = ? and state = 'held'", (first,))
+                _killed(self.jobs("leader = ? and state = 'sent'", first))
                 given = isinstance(error, (GrainExists, GrainDiffers))  # the numbers, by a registry that is gone, or elsewhere
                 with self.alone():
                     self.db.execute("delete from job where leader = ?", (first,))
@@ -176,9 +178,11 @@ class Registry:
             job.state = "sent"
         return failure
 
-    def _held(self, jobs: Sequence[Job]) -> List[Job]:
-        held = {number for leader in {job.leader for job in jobs}
-                for (number,) in self.db.execute("select number from job where leader = ? and state = 'held'", (leader,))}
+    def _held(self, jobs: Sequence[Job]) -> List[Job]:  # with the sessions that the table has
+        held = dict(row for leader in {job.leader for job in jobs}
+                    for row in self.db.execute("select number, session from job where leader = ? and state = 'held'", (leader,)))
+        for job in jobs:
+            job.session = held.get(job.number, job.session)
         return [job for job in jobs if job.number in held]
 
     def _write(self, jobs: Sequence[Job]) -> None:
@@ -281,7 +285,7 @@ class Registry:
             job.state, job.now = ("sent", job.now) if job.row is not None else ("held", "PENDING")
         if unsure:
             with self._in_block():
-                self._write(self._held(unsure))
+                self._write([job for job in self._held(unsure) if job.state == "sent"])
         self.end([job for job in sent if job.over and job.now != "UNKNOWN"])
         return jobs
 
