@@ -20,6 +20,9 @@ def removed_socket(pool):
     for command in ("status", "doctor"):
         said = pool.dcs(command, check=False)
         assert said.returncode == 5 and tells(said.stderr, f"socket {socket} was removed end process {pid} dcs up"), said
+    os.unlink(os.path.join(pool.dir, "scheduler/server.sock"))  # one that is starting has neither
+    said = pool.dcs("status", check=False)
+    assert b"removed" not in said.stderr and tells(said.stderr, f"process {pid} may answer later"), said
     os.kill(pid, signal.SIGTERM)
     wait_for("its end", lambda: start_time(pid) is None)
     pool.up()
