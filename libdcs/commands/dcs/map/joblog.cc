@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 #include "base/text.h"
 
@@ -11,10 +13,15 @@ namespace dcs::commands {
 Result<std::unique_ptr<JobLog>> JobLog::create(const std::string &path) {
     std::FILE *file = std::fopen(path.c_str(), "ae");
     if (file == nullptr) return fail_errno(Code::io_error, path, errno);
-    return std::unique_ptr<JobLog>(new JobLog(path, file));
+    std::unique_ptr<JobLog> log(new JobLog(path, file));
+    struct stat st = {};
+    const bool any = ::fstat(::fileno(file), &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
+    if (const Status s = any ? Status::ok() : log->begin(); !s) return s;  // before there is a session
+    return log;
 }
 
 Status JobLog::begin() {
+    if (std::exchange(begun_, true)) return Status::ok();
     // A pipe or a terminal has nothing that could be cut.
     const bool cut = ::ftruncate(::fileno(file_.get()), 0) == 0 || errno == EINVAL;
     std::fputs("Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n", file_.get());

@@ -21,7 +21,7 @@ struct JobLine {
 
 class JobLog {
 public:
-    // Opens the file, and leaves what it has: another command with this file may still run.
+    // Opens the file, begins it if it is empty, and leaves what it has: another command with this file may still run.
     static Result<std::unique_ptr<JobLog>> create(const std::string &path);
     // Begins it anew: a rerun gets all results again. By the command that has the session.
     Status begin();
@@ -33,6 +33,7 @@ private:
 
     const std::string path_;
     client::File file_;
+    bool begun_ = false;
     int session_ = -1;
     std::unique_ptr<EventSource> source_;
     wire::History history_;
