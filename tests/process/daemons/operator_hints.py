@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+import textwrap
 
 from pool import ROOT, Pool, start_time, tells, wait_for
 
@@ -53,7 +54,7 @@ def later_epoch(pool):
 def example():
     """Of OPERATING.md: the patterns of files, and the text."""
     page = open(os.path.join(ROOT, "docs/OPERATING.md")).read()
-    text = re.search(r"```text\n(/home/ann/[^`]*)```", page)[1]
+    text = textwrap.dedent(re.search(r"\n((?:    [^\n]*\n)*)\n## 6", page)[1])
     return text[:text.index("{")].split(), text
 
 
