@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""What operators are told where a pool is not as its daemons left it: the socket of a scheduler that runs was removed, and a
-scheduler whose hosts have worked for a later epoch. And their logs are rotated as OPERATING.md says."""
+"""What commands say when the socket of a running scheduler was removed, and of a scheduler whose hosts have worked for a later
+epoch. And logs are rotated as OPERATING.md says."""
 import fnmatch
 import glob
 import os
@@ -99,7 +99,7 @@ def main():
         removed_socket(pool)
         later_epoch(pool)
         rotated(pool)
-    print("operators are told what was removed and replaced, and logs are rotated")
+    print("commands name the removed socket and the replaced scheduler, and logs are rotated")
 
 
 if __name__ == "__main__":

@@ -182,7 +182,7 @@ TEST_CASE("withdrawal during the start takes effect when it is known") {
     }
 }
 
-TEST_CASE("the scheduler is told how many killed grains are still ending, unless they end quickly") {
+TEST_CASE("a server reports how many killed grains are still ending, unless they end quickly") {
     Bench b;
     b.connect(60, 3);
     for (int grain : {1, 2, 3}) b.run_grain(id(grain));
