@@ -13,7 +13,7 @@ from pool import Pool, lock_holder, process_cpu, program, start_time, wait_for
 
 QUERY = os.path.join(os.path.dirname(os.path.dirname(program("dcs"))), "tests", "query")
 HUNGRY = os.path.join(os.path.dirname(QUERY), "hungry")
-LIMIT = 96 << 20
+LIMIT = 256 << 20  # so large that what is left when it is short of memory gives time for a checkpoint
 MB = 1 << 20
 skipped = []
 
@@ -129,10 +129,10 @@ def short_of_memory(w, group):
                    preexec_fn=group.enter)
     only(w, "local1")
     warned = os.path.join(pool.base, "warned")
-    ticks = 130
-    base = (LIMIT - group.used()) // MB - 14
+    ticks = 220
+    base = (LIMIT - group.used()) // MB - 30
     assert base > 10, f"only {base} MB are left for a grain"
-    # 12 MB more than the group has left, at 2 MB a second
+    # 14 MB more than the group has left, at 2 MB a second
     text = f"1 {ticks} {base} 200 100\n"
     run = pool.start([program("dcs"), "run", "--", HUNGRY, warned], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     run.stdin.write(text.encode())
