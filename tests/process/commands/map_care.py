@@ -1,10 +1,13 @@
 #!/usr/bin/python3
 """What `dcs map` and `dcs run` do not lose: the inputs of a second -a, files of others in --results, the session of killed
 grains, what failed in an interrupted run; and with a reader that has gone, a full disk, special files and a log in use."""
+import fcntl
 import os
 import signal
 import stat
+import struct
 import subprocess
+import termios
 
 from pool import Pool, program, tells, wait_for
 
@@ -95,6 +98,22 @@ def no_reader(pool, folder):
         assert running.wait(timeout=120) == 141
 
 
+def slow_reader(pool, folder):
+    """One that takes nothing more, as a pager, keeps no command from a signal."""
+    reader, writer = os.pipe()
+    size = fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+    words = ["map", "--new", "--", "sh", "-c", "yes | head -c 200000", "sh", ":::", "0", "1"]
+    with pool.start([DCS, *words], cwd=folder, stdout=writer, stderr=subprocess.DEVNULL) as running:
+        os.close(writer)
+        try:
+            wait_for("a full pipe", lambda: struct.unpack("i", fcntl.ioctl(reader, termios.FIONREAD, bytes(4)))[0] == size)
+            running.send_signal(signal.SIGTERM)
+            assert running.wait(timeout=60) == 128 + signal.SIGTERM, running.returncode
+        finally:
+            os.close(reader)
+    pool.dcs("session", "close", "last")
+
+
 def full_disk(pool, folder):
     """A piece that could not be shown is not forgotten at the end: the session stays."""
     with open("/dev/full", "w") as full:
@@ -172,11 +191,11 @@ def main():
     with Pool(servers=1, slots=2) as pool:
         folder = os.path.join(pool.base, "work")
         os.mkdir(folder)
-        for part in (several_files, results_of_others, killed, interrupted, submitted, no_reader, full_disk, closed_input, places,
+        for part in (several_files, results_of_others, killed, interrupted, submitted, no_reader, slow_reader, full_disk, closed_input, places,
                      log_of_another, no_result, waits_for_a_host):
             part(pool, folder)
         above_a_pool(pool)
-    print("13 passed, 0 failed")
+    print("14 passed, 0 failed")
 
 
 if __name__ == "__main__":

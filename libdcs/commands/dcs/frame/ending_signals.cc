@@ -1,5 +1,11 @@
 #include "ending_signals.h"
 
+#include <cstdlib>
+#include <thread>
+
+#include "commands/dcs/query/scheduler.h"
+#include "console.h"
+
 namespace dcs::commands {
 
 sigset_t block_ending_signals() {
@@ -20,6 +26,18 @@ bool is_asked_to_end() {
     for (int number : {SIGINT, SIGTERM, SIGHUP})
         if (::sigismember(&pending, number) == 1) return true;
     return false;
+}
+
+void obey_ending_signals(sigset_t signals, Console &console, const std::function<std::string()> &last_words) {
+    int number = 0;
+    while (::sigwait(&signals, &number) != 0) {}
+    std::thread([number] {
+        pause_ms(1000);
+        std::_Exit(128 + number);
+    }).detach();
+    console.note(last_words());
+    console.flush();
+    std::_Exit(128 + number);
 }
 
 }  // namespace dcs::commands

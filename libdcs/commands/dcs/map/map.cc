@@ -15,6 +15,7 @@
 #include "commands/dcs/query/why_waiting.h"
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/ending_signals.h"
+#include "commands/dcs/query/scheduler.h"
 #include "commands/dcs/run/caller_environment.h"
 #include "commands/dcs/run/demand_options.h"
 #include "commands/dcs/run/placeholders.h"
@@ -84,22 +85,19 @@ std::optional<Failure> make_joblog(const Call &call, std::unique_ptr<JobLog> &jo
     return std::nullopt;
 }
 
-// Redraws the progress, tells when the scheduler is away, and takes signals: the session outlives
-// them, because everything that is done is kept.
-void watch(const sigset_t &signals, int session, const Call &call, MapWork &work, const MapLook &look,
-           Console &console) {
+// The session outlives a signal, because everything that is done is kept.
+std::string last_words(int session, const Call &call, const MapWork &work) {
+    const std::string n = std::to_string(session);
+    return "interrupted; session " + n + " continues in the pool" + work.submitted_part() +
+           ". Run the same command again" + (call.arguments.has("new") ? ", without --new," : "") +
+           " to take its results; `dcs session close " + n + "` stops it";
+}
+
+// Redraws the progress, and tells when the scheduler is away.
+void watch(const Call &call, MapWork &work, const MapLook &look, Console &console) {
     AwayNote away(call.directory, look, console);
     WaitRhythm rhythm(boot_clock(), seconds(0));  // two looks have seen it
-    while (true) {
-        const timespec tick = {0, 250'000'000};
-        if (const int number = ::sigtimedwait(&signals, nullptr, &tick); number > 0) {
-            const std::string n = std::to_string(session);
-            console.note("interrupted; session " + n + " continues in the pool" + work.submitted_part() +
-                         ". Run the same command again" + (call.arguments.has("new") ? ", without --new," : "") +
-                         " to take its results; `dcs session close " + n + "` stops it");
-            console.flush();
-            std::_Exit(128 + number);
-        }
+    for (;; pause_ms(250)) {
         Progress progress = work.progress();
         look.add_to(progress);
         console.show(progress);
@@ -253,7 +251,10 @@ int map(const Call &said) {
     if (detach) leave(opened, work, console);
     MapLook look(opened.session, &work.shown());
     std::thread([&] { look.run(console.shown() == Shown::bar ? look_at_bar_s : look_s); }).detach();
-    std::thread([&] { watch(signals, opened.session, call, work, look, console); }).detach();
+    std::thread([&] { watch(call, work, look, console); }).detach();
+    std::thread([&] {
+        obey_ending_signals(signals, console, [&] { return last_words(opened.session, call, work); });
+    }).detach();
     const std::int64_t failures = work.run();
     Progress whole = work.progress();
     look.add_to(whole);

@@ -301,15 +301,13 @@ int dry_run(const Job &job) {
     };
     std::thread([&] { look.run(console.shown() == Shown::bar ? look_at_bar_s : look_s); }).detach();
     std::thread([&] {
-        const timespec tick = {0, shown_each_ms * 1'000'000};
         AwayNote away(call.directory, look, console);
-        int number = 0;
-        while ((number = ::sigtimedwait(&signals, nullptr, &tick)) <= 0) {
+        for (;; pause_ms(shown_each_ms)) {
             show();
             away.look();
         }
-        work.leave(number);
     }).detach();
+    std::thread([&] { obey_ending_signals(signals, console, [&] { return work.last_words(); }); }).detach();
     if (const auto failure = work.run()) {
         console.keep_bar();
         end(call.fail(with_new_hint(*failure, opened.session)));

@@ -298,16 +298,14 @@ std::optional<Failure> JobWork::take_some() {
     return std::nullopt;
 }
 
-void JobWork::leave(int signal) {
+std::string JobWork::last_words() const {
     const std::string n = std::to_string(session_);
     const std::int64_t submitted = submitted_;
-    console_.note("interrupted; session " + n + " continues in the pool" +
-                  (submitted >= file_.count ? ""
-                                            : " with " + std::to_string(submitted) + " of its " +
-                                                  counted(file_.count, "grain") + "; the rest is not submitted") +
-                  ". Run the same command again to go on; `dcs session close " + n + "` stops it");
-    console_.flush();
-    std::_Exit(128 + signal);
+    return "interrupted; session " + n + " continues in the pool" +
+           (submitted >= file_.count ? ""
+                                     : " with " + std::to_string(submitted) + " of its " +
+                                           counted(file_.count, "grain") + "; the rest is not submitted") +
+           ". Run the same command again to go on; `dcs session close " + n + "` stops it";
 }
 
 std::optional<Failure> JobWork::run() {

@@ -82,8 +82,8 @@ public:
     std::optional<Failure> submit_again(const std::set<std::int32_t> &grains);
     std::optional<Failure> run();  // until nothing runs and nothing can start
     const JobFlow &flow() const { return flow_; }
-    Progress progress();                  // from any thread
-    [[noreturn]] void leave(int signal);  // likewise: the session outlives this process
+    Progress progress();             // from any thread
+    std::string last_words() const;  // likewise: the session outlives this process
 
 private:
     // only: not all of it, but these; null: all.
