@@ -1,9 +1,9 @@
 #include "ending_signals.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <thread>
 
-#include "commands/dcs/query/scheduler.h"
 #include "console.h"
 
 namespace dcs::commands {
@@ -32,7 +32,7 @@ void obey_ending_signals(sigset_t signals, Console &console, const std::function
     int number = 0;
     while (::sigwait(&signals, &number) != 0) {}
     std::thread([number] {
-        pause_ms(1000);
+        std::this_thread::sleep_for(std::chrono::seconds(1));
         std::_Exit(128 + number);
     }).detach();
     console.note(last_words());

@@ -14,7 +14,7 @@ sigset_t block_ending_signals();
 // Whether one of them has come since, and is still to be taken.
 bool is_asked_to_end();
 // For a thread of its own: at the first of these signals notes `last_words()` and ends the process with 128 + its
-// number. A reader that takes nothing more, as a pager, and for which a write waits, holds that up for a second at most.
+// number. A reader that takes nothing more, as a pager, holds that up for a second at most.
 [[noreturn]] void obey_ending_signals(sigset_t signals, Console &console,
                                       const std::function<std::string()> &last_words);
 
