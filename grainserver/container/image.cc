@@ -67,7 +67,7 @@ std::vector<Kept> kept_in(const std::string &store, const std::string &except) {
 }
 
 constexpr const char *tar = "/bin/tar", *input = "/proc/self/fd/0";
-const std::string of_podman[] = {"manifest.json", "oci-layout", "./oci-layout"};
+const std::string of_docker = "manifest.json", of_oci[] = {"oci-layout", "./oci-layout"};
 
 std::string words_for(const std::string &what, int error) { return what + ": " + std::strerror(error); }
 
@@ -97,7 +97,8 @@ private:
     bool run_within(const std::vector<std::string> &words, const Environment &environment, int log);
     bool is_within(const std::string &path);
     std::string untar(int archive, const std::string &to);
-    std::string flatten(const std::string &to);
+    std::string open_up(bool docker, std::string &path);
+    std::string flatten(bool docker, const std::string &to);
 
     int archive_;
     std::string making_;
@@ -150,18 +151,45 @@ std::string Making::untar(int archive, const std::string &to) {
     return done ? "" : "tar cannot unpack the image: " + tail_of(log.get());
 }
 
+bool is_plain_tar(int archive) {
+    constexpr std::string_view magic = "ustar";
+    char bytes[magic.size()] = "";
+    return ::pread(archive, bytes, magic.size(), 257) == magic.size() && std::string_view(bytes, magic.size()) == magic;
+}
+
+// What podman takes the image from, when it is not the archive itself. podman would unpack an archive of OCI in
+// /var/tmp, which is not measured, and podman 4.3 cannot read the archives of docker that gzip has compressed.
+std::string Making::open_up(bool docker, std::string &path) {
+    if (docker && is_plain_tar(archive_)) return "";
+    const std::string parts = making_ + "/parts";
+    path = docker ? making_ + "/plain.tar" : parts;
+    if (::mkdir(parts.c_str(), 0700) != 0) return words_for(parts, errno);
+    if (std::string wrong = untar(archive_, parts); !wrong.empty() || !docker) return wrong;
+    const Fd log(::memfd_create("tar", MFD_CLOEXEC));
+    const bool done =
+        run_within({tar, "--create", "--file", path, "--directory", parts, "--transform=s,^\\./\\(.\\),\\1,", "."},
+                   {making_, "", -1}, log.get());
+    remove_all(parts);
+    return done ? "" : "tar cannot open the image: " + tail_of(log.get());
+}
+
 // podman itself puts the layers together.
-std::string Making::flatten(const std::string &to) {
+std::string Making::flatten(bool docker, const std::string &to) {
     const std::string configs = std::string(private_place) + "/unpacking", graph = making_ + "/graph",
                       flat = making_ + "/flat.tar";
     if (const std::string error = write_configs(configs, graph); !error.empty()) return error;
-    const Environment environment{making_, configs, archive_};
+    std::string path;
+    if (std::string wrong = open_up(docker, path); !wrong.empty()) return wrong;
+    const Fd opened(path.empty() ? -1 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!opened && !path.empty()) return words_for(path, errno);
+    const Environment environment{making_, configs, opened ? opened.get() : archive_};
     const Fd log(::memfd_create("podman", MFD_CLOEXEC));
     const auto step = [&](std::vector<std::string> words) {
         words.insert(words.begin(), podman);
         return run_within(words, environment, log.get());
     };
-    if (!step({"load", "--quiet"})) return "podman cannot load the image: " + tail_of(log.get());
+    if (!step({"pull", "--quiet", (docker ? "docker-archive:" : "oci:") + std::string(input)}))
+        return "podman cannot load the image: " + tail_of(log.get());
     const Fd list(::memfd_create("images", MFD_CLOEXEC));
     if (run({podman, "images", "--quiet", "--no-trunc"}, environment, list.get()) != 0)
         return "podman cannot list the image: " + tail_of(list.get());
@@ -173,6 +201,7 @@ std::string Making::flatten(const std::string &to) {
         return "podman cannot unpack the image: " + tail_of(log.get());
     unmount_below(making_);
     remove_all(graph);  // a copy for each layer
+    remove_all(path);
     const Fd all(::open(flat.c_str(), O_RDONLY | O_CLOEXEC));
     return all ? untar(all.get(), to) : words_for(flat, errno);
 }
@@ -186,14 +215,15 @@ std::string Making::make() {
     // It fails for each name that it does not find.
     const Fd found(::memfd_create("tar", MFD_CLOEXEC));
     std::vector<std::string> list = {tar, "--list", "--file", input, "--occurrence=1"};
-    list.insert(list.end(), std::begin(of_podman), std::end(of_podman));
+    list.push_back(of_docker);
+    list.insert(list.end(), std::begin(of_oci), std::end(of_oci));
     if (!run_within(list, {making_, "", archive_}, found.get()) && !at_fault_)
         return beyond_.empty() ? "tar cannot list the image: " + tail_of(found.get()) : beyond_;
     at_fault_ = false;
     const std::string names = "\n" + tail_of(found.get(), INT64_MAX);
-    const bool layers = std::ranges::any_of(
-        of_podman, [&](const std::string &name) { return names.find("\n" + name + "\n") != std::string::npos; });
-    std::string wrong = layers ? flatten(root) : untar(archive_, root);
+    const auto has = [&](const std::string &name) { return names.find("\n" + name + "\n") != std::string::npos; };
+    const bool docker = has(of_docker);
+    std::string wrong = docker || std::ranges::any_of(of_oci, has) ? flatten(docker, root) : untar(archive_, root);
     if (wrong.empty()) (void)is_within(root);
     return beyond_.empty() ? wrong : beyond_;
 }

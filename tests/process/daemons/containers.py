@@ -53,8 +53,8 @@ def make_rootfs(path):
             archive.addfile(folder)
 
 
-def make_docker(path):
-    """As `docker save` writes it; the second layer removes a file of the first."""
+def make_docker(path, compressed):
+    """As `docker save` writes it, and as its users compress it; the second layer removes a file of the first."""
     layers = []
     for fill in (lambda a: (add_programs(a), add_bytes(a, "gone", b"x"), add_bytes(a, "image", b"old\n")),
                  lambda a: (add_bytes(a, ".wh.gone", b""), add_bytes(a, "image", b"of layers\n"))):
@@ -65,7 +65,7 @@ def make_docker(path):
     config = json.dumps({"architecture": "amd64", "os": "linux", "config": {}, "rootfs": {
         "type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(layer).hexdigest() for layer in layers]}}).encode()
     manifest = [{"Config": "config.json", "RepoTags": None, "Layers": [f"{i}/layer.tar" for i in range(len(layers))]}]
-    with tarfile.open(path, "w") as archive:
+    with tarfile.open(path, "w:gz" if compressed else "w") as archive:
         add_bytes(archive, "config.json", config)
         for i, layer in enumerate(layers):
             add_bytes(archive, f"{i}/layer.tar", layer)
@@ -216,9 +216,11 @@ def unpacked(pool):
 
 def archives_of_docker_work(pool, folder):
     image = os.path.join(folder, "docker.tar")
-    make_docker(image)
-    assert run(pool, image, "cat", "/image").stdout == b"of layers\n"
-    assert b"gone" not in run(pool, image, "ls", "/").stdout.split()
+    make_docker(image, False)
+    make_docker(image + ".gz", True)
+    for one in (image, image + ".gz"):
+        assert run(pool, one, "cat", "/image").stdout == b"of layers\n"
+        assert b"gone" not in run(pool, one, "ls", "/").stdout.split()
     once = unpacked(pool)
     for _ in range(3):
         run(pool, image, "true")

@@ -5,6 +5,7 @@ by this host's fault is given back. And what podman reads: no other process of t
 import fcntl
 import hashlib
 import io
+import json
 import os
 import struct
 import subprocess
@@ -171,6 +172,44 @@ def whose_fault_it_is(host):
     assert who == "host" and about(said, "podman cannot load"), (who, said)
 
 
+def add(archive, name, data):
+    member = tarfile.TarInfo(name)
+    member.size = len(data)
+    archive.addfile(member, io.BytesIO(data))
+    return {"digest": "sha256:" + name[-64:], "size": len(data)}
+
+
+def make_oci(path, compressed):
+    """As `podman save --format oci-archive` writes it: one layer with one file."""
+    layer = io.BytesIO()
+    with tarfile.open(fileobj=layer, mode="w") as archive:
+        add(archive, "of_oci", b"x")
+    name = lambda data: "blobs/sha256/" + hashlib.sha256(data).hexdigest()
+    of = "application/vnd.oci.image."
+    with tarfile.open(path, "w:gz" if compressed else "w") as archive:
+        def blob(value, kind):
+            data = value if isinstance(value, bytes) else json.dumps(value).encode()
+            return {"mediaType": of + kind, **add(archive, name(data), data)}
+        layers = [blob(layer.getvalue(), "layer.v1.tar")]
+        config = blob({"architecture": "amd64", "os": "linux", "config": {},
+                       "rootfs": {"type": "layers", "diff_ids": [layers[0]["digest"]]}}, "config.v1+json")
+        index = {"schemaVersion": 2, "manifests": [blob({"schemaVersion": 2, "config": config, "layers": layers}, "manifest.v1+json")]}
+        add(archive, "index.json", json.dumps(index).encode())
+        add(archive, "oci-layout", b'{"imageLayoutVersion": "1.0.0"}')
+
+
+def nothing_unpacks_elsewhere():
+    """All that an archive of OCI takes while it is unpacked is where it is measured."""
+    with tempfile.TemporaryDirectory(prefix="dcs-images-", dir="/tmp") as base:
+        host = Host(base)
+        for compressed in (False, True):
+            image = os.path.join(base, f"oci{compressed}.tar")
+            make_oci(image, compressed)
+            out, _ = host.start(image, 600, [*WITH_MOUNT, "-t tmpfs -o ro none /var/tmp"]).communicate(timeout=60)
+            assert host.has(image), out
+            assert os.listdir(os.path.join(host.store, host.name(image))) == ["of_oci"]
+
+
 def podman_reads_only_its_own(host):
     """While it unpacks an image, and while it starts a container."""
     made, said, go = (os.path.join(host.base, name) for name in ("podman", "said", "go"))
@@ -228,6 +267,7 @@ def main():
         whole_on_the_disk(host)
         if os.access(PODMAN, os.X_OK):
             podman_reads_only_its_own(host)
+            nothing_unpacks_elsewhere()
             if os.access("/bin/busybox", os.X_OK):
                 the_first_process_is_closed(host)
 
