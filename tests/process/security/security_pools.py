@@ -73,12 +73,31 @@ def root_stops_the_pool_of_a_user(base):
     assert done.returncode == 0 and "Stopped the scheduler and 1 grain server" in done.stdout, done
 
 
+def what_is_no_file_holds_no_command(base):
+    """A FIFO is no regular file, nor is a link to a device; opened as a file, either would hold root's command until its owner lets
+    it go on."""
+    for number, name in enumerate(("pool", "scheduler/hosts", f"{SERVERS}/pid")):
+        place = owned(base, f"fifo{number}")
+        os.mkdir(os.path.join(place, "scheduler"))
+        if name.startswith("scheduler"):
+            os.remove(os.path.join(place, "pool"))
+        path = os.path.join(place, name)
+        if os.path.lexists(path):
+            os.remove(path)
+        os.mkfifo(path)
+        give(place)
+        for words in (("status",), ("down",)):
+            done = as_root(*words, "--dir", place)
+            assert done.returncode in (0, 4, 5), (name, words, done)
+
+
 def main():
     need_root("to own pools as two accounts")
     base = tempfile.mkdtemp(prefix="dcs-pools-")
     try:
         os.chmod(base, 0o755)
         a_pid_file_ends_no_other_process(base)
+        what_is_no_file_holds_no_command(base)
         root_stops_the_pool_of_a_user(base)
         with Pool(servers=1) as pool:
             a_link_stops_no_other_pool(base, pool)

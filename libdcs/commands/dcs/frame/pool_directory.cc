@@ -9,6 +9,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/beneath.h"
 #include "base/files.h"
 #include "base/resources.h"
 #include "base/text.h"
@@ -210,6 +211,15 @@ std::vector<Daemon> Pool::daemons() const {
 }
 
 Result<std::string> read_file(const std::string &path, std::size_t most) {
+    const Fd fd(open_regular(path.c_str()));
+    if (fd) return read_open(fd.get(), path, most, false);
+    const int error = errno;
+    struct stat st = {};
+    const bool other = error == EACCES && ::stat(path.c_str(), &st) == 0 && !S_ISREG(st.st_mode);
+    return other ? fail(Code::io_error, path + " is not a regular file") : file_error(path, error);
+}
+
+Result<std::string> read_document(const std::string &path, std::size_t most) {
     const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!fd) return fail_errno(errno == ENOENT ? Code::not_found : Code::io_error, path, errno);
     std::string text;

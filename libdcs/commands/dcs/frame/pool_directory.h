@@ -96,9 +96,11 @@ Result<std::string> submit_folder(const std::string &pool_directory);
 // Why `dcs up` and `dcs down` leave a pool of Maker::other alone.
 std::string not_by_up(const Pool &pool);
 
-// Small text files.
+// Small text files. The pool may be another user's: only a regular file is opened, so that no FIFO holds the command.
 Result<std::string> read_file(const std::string &path, std::size_t most);
 Status write_file(const std::string &path, const std::string &text);  // replaced in one step, mode 0600
+// A document that the caller names, which may be a pipe.
+Result<std::string> read_document(const std::string &path, std::size_t most);
 // A document that a verb was asked for, written over what is there; "-": to standard output.
 Status write_document(const std::string &path, const std::string &text);
 

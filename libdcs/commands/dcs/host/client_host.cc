@@ -1,7 +1,6 @@
 #include "client_host.h"
 
 #include <cerrno>
-#include <fstream>
 #include <grp.h>
 #include <sstream>
 #include <sys/stat.h>
@@ -16,11 +15,14 @@
 namespace dcs::commands {
 namespace {
 
+constexpr std::size_t most_conf_bytes = 64u << 10;
+
 std::string conf_of(const std::string &directory) { return directory + "/pool.conf"; }
 
 // The value of a line "word value" of pool.conf; '#' begins a comment.
 std::string value_of(const std::string &directory, const std::string &wanted) {
-    std::ifstream file(conf_of(directory));
+    const auto text = read_file(conf_of(directory), most_conf_bytes);
+    std::istringstream file(text ? *text : "");
     for (std::string line; std::getline(file, line);) {
         std::istringstream words(line.substr(0, line.find('#')));
         std::string word, value;

@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t most_bytes = 64u << 20;
 
 Result<std::string> text_of(const std::string &file) {
-    if (file != "-") return read_file(file, most_bytes);
+    if (file != "-") return read_document(file, most_bytes);
     std::string text;
     if (!read_to_end(STDIN_FILENO, most_bytes, text)) return fail_errno(Code::io_error, "standard input", errno);
     return text;

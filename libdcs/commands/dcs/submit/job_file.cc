@@ -167,7 +167,7 @@ void JobReader::input(const toml::table &table, JobGrain &grain) {
     }
     std::string path;
     if (file == nullptr || !is_string("input-file", *file, path)) return;
-    auto content = read_file(path, most_file_bytes);
+    auto content = read_document(path, most_file_bytes);
     if (!content) return wrong(file->source().begin, "input-file: " + content.status().text);
     grain.input = std::move(*content);
 }
@@ -350,7 +350,7 @@ Result<std::vector<std::string>> items_of_array(std::string_view text) {
 
 std::vector<std::string> lines_of_file(const std::string &path, std::string &wrong) {
     std::vector<std::string> lines;
-    if (const auto text = read_file(path, most_file_bytes); !text) wrong = text.status().text;
+    if (const auto text = read_document(path, most_file_bytes); !text) wrong = text.status().text;
     else if (text->find('\0') != std::string::npos) wrong = path + " contains a NUL byte, which no argument can";
     else
         for (std::string_view rest = *text; !rest.empty();) lines.emplace_back(take_line(rest));

@@ -64,7 +64,7 @@ std::optional<Failure> items_said(const Call &call, std::optional<std::vector<st
 
 std::optional<Failure> read_job(const Call &call, Job &job) {
     job.name = call.arguments.words[0];
-    const auto text = read_file(job.name, most_file);
+    const auto text = read_document(job.name, most_file);
     if (!text) return failure_of("", text.status());
     const auto directory = current_directory();
     if (!directory) return failure_of("", directory.status());
