@@ -88,6 +88,8 @@ class CStrings(Field):
         return tuple(found)
 
     def put(self, to: Any, name: str, value: Any) -> Any:
+        if isinstance(value, (str, bytes)):
+            raise TypeError(f"{name} is a list of strings, not one: {value!r}")
         setattr(to, self.c_name or name, strings(self.encode(value), name) if value or self.c_name else None)
 
 
@@ -141,7 +143,12 @@ def number(name: str, value: int, kind: Any = c_int) -> int:
 
 
 def as_environment(value: Union[Mapping[str, str], Sequence[str]]) -> List[str]:
-    return [f"{k}={v}" for k, v in value.items()] if isinstance(value, Mapping) else list(value)
+    if not isinstance(value, Mapping):
+        return list(value)
+    for name in value:
+        if not name or "=" in name:
+            raise ValueError(f"env has a variable {name!r}: a name is not empty and has no = in it")
+    return [f"{k}={v}" for k, v in value.items()]
 
 
 Int = Annotated[int, Number(c_int)]

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import threading
 import time
 from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Optional
 
@@ -50,9 +51,24 @@ class Future(concurrent.futures.Future):  # type: ignore[type-arg]
         if not self._wanted():
             return
         try:
-            self.set_result(self._unpack(result))
-        except Exception as error:
+            value = self._unpack(result)
+        except BaseException as error:  # also SystemExit, if a call raised it
             self.set_exception(error)
+        else:
+            self.set_result(value)
+
+    def add_done_callback(self, fn: Callable[[Any], Any]) -> None:
+        """As that of concurrent.futures. A callback that exits, as by sys.exit(), ends no thread of the executor: this is logged."""
+        def call(future: Any) -> None:
+            try:
+                fn(future)
+            except Exception:
+                raise
+            except BaseException as error:
+                if threading.current_thread() is not self._executor._collector:
+                    raise
+                raise RuntimeError(f"a callback of call {self.grain} exits") from error
+        super().add_done_callback(call)
 
 
 def in_order(futures: List[Future], end: Optional[float]) -> Iterator[Any]:

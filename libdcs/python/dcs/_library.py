@@ -8,25 +8,35 @@ import re
 import sys
 import threading
 from ctypes import POINTER, c_char_p, c_int, c_size_t, c_uint, c_void_p
-from typing import Any, BinaryIO, List, Optional
+from typing import Any, BinaryIO, List, Optional, Sequence
 
 from ._caller import CALL
-from ._fields import text
+from ._fields import number, text
 from .errors import error_of
 
+
+
+class _Session(c_int):
+    name = "the session's number"
+
+
+class _Grain(c_int):
+    name = "the grain's number"
+
+
 _POOL = c_void_p
-_CALLS = {"get_auth": [c_char_p], "open_ses": [c_int], "resume_ses": [c_int, c_int], "reopen_ses": [c_int, c_int],
-          "close_ses": [c_int], "clean_ses": [c_int], "gexec_grain": [c_int, c_int, c_void_p],
-          "gexec_many": [c_int, c_void_p, c_size_t, POINTER(c_size_t), POINTER(c_size_t)],
-          "gwait_many": [c_int, c_int, c_int, c_void_p, POINTER(c_int)], "gkill": [c_int, c_int],
-          "query_sized": [c_void_p, c_int, c_char_p, c_int, c_int, c_void_p],
-          "grain_stream": [c_char_p, c_int, c_int, c_char_p, POINTER(c_void_p)],
+_CALLS = {"get_auth": [c_char_p], "open_ses": [_Session], "resume_ses": [_Session, c_int], "reopen_ses": [_Session, c_int],
+          "close_ses": [_Session], "clean_ses": [_Session], "gexec_grain": [_Session, _Grain, c_void_p],
+          "gexec_many": [_Session, c_void_p, c_size_t, POINTER(c_size_t), POINTER(c_size_t)],
+          "gwait_many": [c_int, _Session, c_int, c_void_p, POINTER(c_int)], "gkill": [_Session, _Grain],
+          "query_sized": [c_void_p, c_int, c_char_p, _Session, _Grain, c_void_p],
+          "grain_stream": [c_char_p, _Session, _Grain, c_char_p, POINTER(c_void_p)],
           "host_class": [c_char_p, POINTER(c_uint)],
-          "grain_file": [c_char_p, c_int, c_int, c_char_p, POINTER(c_void_p)],
-          "explain_sized": [c_void_p, c_char_p, c_int, c_int, c_void_p],
-          "grestart": [c_char_p, c_int, c_int], "sethost": [c_char_p, c_void_p],
-          "clear_nogo": [c_char_p, c_int, c_int, c_char_p], "close_ses_of": [c_char_p, c_int],
-          "gkill_of": [c_char_p, c_int, c_int]}
+          "grain_file": [c_char_p, _Session, _Grain, c_char_p, POINTER(c_void_p)],
+          "explain_sized": [c_void_p, c_char_p, _Session, _Grain, c_void_p],
+          "grestart": [c_char_p, _Session, _Grain], "sethost": [c_char_p, c_void_p],
+          "clear_nogo": [c_char_p, _Session, _Grain, c_char_p], "close_ses_of": [c_char_p, _Session],
+          "gkill_of": [c_char_p, _Session, _Grain]}
 
 # What the words of the library name, in Python.
 _NAMES = {"d_get_auth": "dcs.Session", "d_resume_ses": 'dcs.Session(mode="resume")', "d_reopen_ses": 'dcs.Session(mode="reopen")',
@@ -96,6 +106,15 @@ def library() -> Any:
             if _loaded is None:
                 _loaded = _load()
     return _loaded
+
+
+def call(name: str, handle: Optional[int], arguments: Sequence[Any]) -> None:
+    """d_pool_NAME. ctypes takes what does not fit into 32 bits for another number."""
+    function = getattr(library(), "d_pool_" + name)
+    for kind, value in zip(function.argtypes[1:], arguments):
+        if kind in (_Session, _Grain):
+            number(kind.name, value)
+    check(function(handle, *arguments))
 
 
 def check(code: int) -> None:

@@ -26,7 +26,7 @@ from .errors import Broken, CannotRun, Error, GrainDiffers, Limit, NothingLeft, 
 from .pool import Pool, default_pool
 from .session import Session, _forget, _nameless, _open
 from .result import Result
-from .spec import Grain, check_names
+from .spec import Grain, check_names, repeatable
 
 _SYSTEM_PYTHON = "/usr/bin/python3"
 _BATCH = 256
@@ -120,7 +120,8 @@ class Executor(concurrent.futures.Executor):
         if argv and not isinstance(argv, (str, bytes)) and not fields.get("image") and not fields.get("programs"):
             name = os.fsdecode(argv[0])
             argv = [shutil.which(os.path.join(self._caller.directory, name) if "/" in name else name) or name, *argv[1:]]
-        return self._submit([(Grain(argv, **self._caller.placed(fields)), Result.check)])[0]
+        with repeatable(Grain(argv, **self._caller.placed(fields))) as grain:
+            return self._submit([(grain, Result.check)])[0]
 
     def map(self, fn: Union[Callable[..., Any], str], *iterables: Iterable[Any], timeout: Optional[float] = None,
             chunksize: int = 1) -> Iterator[Any]:

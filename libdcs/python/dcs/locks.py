@@ -22,7 +22,7 @@ from ctypes import POINTER, byref, c_char, c_char_p, c_int, c_int64, c_size_t, c
 from dataclasses import dataclass
 from typing import Any, Callable, ClassVar, List, Mapping, Optional, Tuple, TypeVar, Union, cast
 
-from ._fields import STRUCTURES, c_bytes, c_bytes_or_none, text
+from ._fields import STRUCTURES, c_bytes, c_bytes_or_none, number, text
 from ._library import library
 
 AUTO = "auto"  # a limit that is learned from the runs and denials of this atom
@@ -150,7 +150,7 @@ def _wait(take: Callable[[], Held], wait: Optional[float]) -> Held:
 
 class Lock:
     """A lock that was granted. It is released by release(), or at the end of its `with` block; otherwise it is held until the
-    process and the processes forked from it have ended. `token` increases with each grant of the atom. `took_over`: an expired
+    process and the processes forked from it have ended. A forked child that leaves the block, without adopt(), abandons it. `token` increases with each grant of the atom. `took_over`: an expired
     holder was ended for it; `after_crash`: the run before ended without releasing it; `elapsed`: seconds since the last run ended,
     None if there was none; `expires_in`: seconds until it may be taken over, None for never."""
 
@@ -158,6 +158,7 @@ class Lock:
 
     def __init__(self, handle: c_void_p, answer: Any = None):
         self._handle: Optional[c_void_p] = handle
+        self._process = os.getpid()
         self.token: int = _library().d_lock_token(handle)
         self.took_over, self.after_crash = bool(answer and answer.took_over), bool(answer and answer.after_crash)
         self.elapsed = _seconds(answer.elapsed) if answer else None
@@ -175,6 +176,7 @@ class Lock:
     def adopt(self) -> None:
         """In a child after os.fork(): it is the holder now, the process that is ended when the lock expires."""
         _check(_library().d_lock_adopt(self._held()))
+        self._process = os.getpid()
 
     def release(self, succeeded: bool = True) -> None:
         """At once, also for forked children. Not succeeded: the run is recorded as failed."""
@@ -192,8 +194,10 @@ class Lock:
         return self
 
     def __exit__(self, kind: Any, *_: Any) -> None:
-        if self._handle is not None:
+        if self._handle is not None and self._process == os.getpid():
             self.release(kind is None)
+        elif self._handle is not None:
+            self.abandon()
 
 
 class _Entered(Lock):
@@ -217,7 +221,7 @@ def get(operator: str = "", operand: Optional[str] = None, host: Optional[str] =
                         ("interval", interval), ("now", now), ("wait", wait)):
         setattr(request, name, _nanoseconds(name, value))
     request.grace = (c_int64 * 3)(*(_nanoseconds("grace", pause) for pause in grace))
-    request.max_kills, request.instances = max_kills, instances
+    request.max_kills, request.instances = number("max_kills", max_kills), number("instances", instances)
     request.since_start, request.queue, request.shared = since_start, queue, shared
 
     def take() -> Lock:
@@ -237,10 +241,11 @@ def enter(name: str, wait: Optional[float] = None) -> Lock:
 
 
 class Slots:
-    """Slots that were taken. `numbers`: of each limit's name, the number of the slot in it, from 0."""
+    """Slots that were taken. A forked child that leaves the `with` block does not release them. `numbers`: of each limit's name, the number of the slot in it, from 0."""
 
     def __init__(self, handle: c_void_p, names: List[str]):
         self._handle: Optional[c_void_p] = handle
+        self._process = os.getpid()
         self.numbers = {name: int(_library().d_slot_number(handle, i)) for i, name in enumerate(names)}
 
     def release(self) -> None:
@@ -253,7 +258,7 @@ class Slots:
         return self
 
     def __exit__(self, *_: Any) -> None:
-        if self._handle is not None:
+        if self._handle is not None and self._process == os.getpid():
             self.release()
 
 
@@ -262,7 +267,7 @@ def slots(limits: Mapping[str, int], wait: Optional[float] = None, note: Optiona
     served in order of arrival; `wait`: seconds, None for no limit. Raises Denied ("limit")."""
     names, lib, handle, limit = list(limits), _library(), c_void_p(), _nanoseconds("wait", wait)
     encoded = (c_char_p * len(names))(*(c_bytes(name, "name") for name in names))
-    most = (c_int * len(names))(*(limits[name] for name in names))
+    most = (c_int * len(names))(*(number(name, limits[name]) for name in names))
     shown = c_bytes_or_none(note, "note")
 
     def take() -> Slots:

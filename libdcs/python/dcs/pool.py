@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, Collection, Iterator, List, Optional, Set, Typ
 
 from . import _library as lib
 from ._fields import STRUCTURES, c_bytes, c_bytes_or_none, read
+from ._fields import number as number_of
 from ._waiting import interruptible
 from .query import ROW_SIZES, Explanation, HostChange, HostRow, Info, SessionRow, System
 from .spec import GrainRow
@@ -65,7 +66,7 @@ class Pool:
         self._handle: Optional[int] = None
         if self.__class__ is not _Default:
             options = PoolOptions(ctypes.sizeof(PoolOptions), c_bytes_or_none(directory, "directory"), None,
-                                  -1.0 if patience is None else patience, auth_fd)
+                                  -1.0 if patience is None else patience, number_of("auth_fd", auth_fd))
             self._handle = lib.library().d_pool_open(byref(options))
             if not self._handle:
                 lib.check(lib.library().d_errornumber())
@@ -112,7 +113,7 @@ class Pool:
 
     def _call(self, name: str, arguments: Any) -> None:
         with self.used():
-            lib.check(getattr(lib.library(), "d_pool_" + name)(self._handle, *arguments))
+            lib.call(name, self._handle, arguments)
 
     @contextlib.contextmanager
     def used(self) -> Iterator[None]:
@@ -221,7 +222,7 @@ class Pool:
                  drain_reason: Optional[str] = None) -> None:
         """Changes what a host may do, against the host table, until `reset`. What is not said stays. slots=0 gives back
         at once what runs there."""
-        change = HostChange(ctypes.sizeof(HostChange), slots, host_class, interval_s, alert_s, limit_s, extended_s,
+        change = HostChange(ctypes.sizeof(HostChange), number_of("slots", slots), number_of("host_class", host_class, c_uint), interval_s, alert_s, limit_s, extended_s,
                             -1 if drained is None else int(drained), int(reset), c_bytes_or_none(drain_reason, "drain_reason"))
         self.call("sethost", c_bytes(host, "host"), byref(change))
 

@@ -5,7 +5,7 @@ import ctypes
 import re
 from ctypes import c_int, c_long, c_size_t, c_void_p
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, BinaryIO, Dict
+from typing import TYPE_CHECKING, Any, BinaryIO, Dict
 
 from ._fields import STRUCTURES
 from .errors import Error
@@ -131,3 +131,6 @@ class GrainFailed(Exception):
         said = result.error_head.decode(errors="replace").strip().splitlines()
         super().__init__(f"grain {result.grain} of session {result.session} {how}" + (f" {self.why}" if why else "") +
                          (f": {said[-1][:300]}" if said and not (why and why in said[-1]) else ""))
+
+    def __reduce__(self) -> Any:
+        return GrainFailed, (self.result, self.why)

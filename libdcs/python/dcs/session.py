@@ -15,7 +15,6 @@ from collections import deque
 from typing import Any, Collection, Deque, Iterator, List, Optional, Sequence, Tuple, Union
 
 from ._fields import Path
-from ._fields import number as whole_number
 from ._waiting import AT_THE_END_S, interruptible
 from .errors import CannotRun, Error, GrainDiffers, NothingLeft, NothingYet, ReplayEnd, SessionActive
 from .pool import Pool, default_pool, login_name, with_threads
@@ -92,7 +91,7 @@ class Session:
         order = Grain.C()  # type: ignore[attr-defined]
         keep = grain.fill(order)
         try:
-            self.pool.call("gexec_grain", self.number, whole_number("the grain's number", number), ctypes.byref(order))
+            self.pool.call("gexec_grain", self.number, number, ctypes.byref(order))
         except (GrainDiffers, ReplayEnd) as error:
             raise self._explained(error) from None
         self._count(1)
@@ -134,13 +133,27 @@ class Session:
 
     def poll(self) -> Optional[Result]:
         """The next result if there is one, else None; NothingLeft as wait()."""
+        with contextlib.suppress(NothingYet):
+            interruptible(self._take_one)
         with self._changed:
-            if not self._ready and not self._taking:
-                try:
-                    interruptible(lambda: self._ready.extend(self._take(0, 1)))
-                except NothingYet:
-                    return None
             return self._ready.popleft() if self._ready else None
+
+    def _take_one(self) -> None:
+        with self._changed:
+            if self._ready or self._taking:
+                return
+            self._taking = True
+        results: List[Result] = []
+        try:
+            results = self._take(0, 1)
+        finally:
+            self._took(results, self._error)
+
+    def _took(self, results: List[Result], error: Optional[Exception]) -> None:
+        with self._changed:
+            self._ready.extend(results)
+            self._error, self._taking = error, False
+            self._changed.notify_all()
 
     def results(self, batch: int = 64) -> Iterator[Result]:
         """All results that are left, in the order in which grains finished, waiting for each. They are taken up to
@@ -160,6 +173,8 @@ class Session:
     def kill(self, number: int) -> None:
         """The grain will not run again, and no result of it comes that was not handed out."""
         self.pool.call("gkill", self.number, number)
+        with self._changed:  # those that results() has taken ahead
+            self._ready = deque(result for result in self._ready if result.grain != number)
 
     def close(self) -> None:
         """Terminates the session: what runs is withdrawn, results stay and can be replayed by a rerun."""
@@ -245,7 +260,7 @@ class Session:
                 if not self._taking:
                     self._ask(most)
                 # The library's own wait cannot be interrupted, this one can.
-                if not self._changed.wait(None if end is None else max(0.0, end - time.monotonic())):
+                if not self._changed.wait(None if end is None else min(max(0.0, end - time.monotonic()), threading.TIMEOUT_MAX)):
                     raise TimeoutError(f"no grain of session {self.number} finished within {timeout} s")
 
     def _is_outdated(self, error: Exception) -> bool:
@@ -271,10 +286,7 @@ class Session:
                 results = self._take(1, most)
             except Exception as failure:
                 error = failure.with_traceback(None)
-            with self._changed:
-                self._ready.extend(results)
-                self._error, self._taking = error, False
-                self._changed.notify_all()
+            self._took(results, error)
 
 
 def _forget(pool: Pool, ident: str, skip: Collection[int]) -> None:

@@ -1,11 +1,15 @@
 """A grain: as it is submitted, and as the pool knows it."""
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import dataclasses
 import os
+import shutil
+import tempfile
 from ctypes import c_char_p, c_int, c_size_t
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Annotated, Any, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ._fields import (STRUCTURES, Bytes, CString, CStrings, Double, Flag, Int, Int64, Many, Path, Text, Unsigned, Unsigned64, Words,
                       as_environment, c_bytes, c_bytes_or_none, fields_of, number, structure)
@@ -53,12 +57,6 @@ def check_names(what: str, fields: Iterable[str], also: Mapping[str, str]) -> No
             raise TypeError(f"{what} has no argument {name}{told}")
 
 
-def _words(argv: Sequence[Path]) -> Sequence[Path]:
-    if isinstance(argv, (str, bytes)):
-        raise TypeError("argv is a list of strings: the program and its arguments")
-    return argv
-
-
 class Resources(CString):
     """A mapping of names to amounts, or "gpu=1,scratch_gb=20"."""
 
@@ -92,7 +90,7 @@ class Grain:
     thrash      expected memory in half megabytes
 
     0 for cores, memory_mb, wall_s, notice and thrash: not said. All but the label count for the rerun."""
-    argv: Annotated[Sequence[Path], CStrings("gargv", _words)]
+    argv: Annotated[Sequence[Path], CStrings("gargv")]
     input: Annotated[Union[bytes, str], Bytes()] = b""
     env: Annotated[Union[Mapping[str, str], Sequence[str]], CStrings("genvv", as_environment)] = field(default_factory=dict)
     host_class: Unsigned = 0
@@ -117,6 +115,18 @@ class Grain:
         """As the library wants it. What is returned must live until the call is over."""
         to.struct_size = ctypes.sizeof(to)
         return [how.put(to, name, getattr(self, name)) for name, how in fields_of(Grain)]
+
+
+@contextlib.contextmanager
+def repeatable(grain: Grain) -> Iterator[Grain]:
+    """With what a descriptor gives in a file, so that each submission of the grain reads the same."""
+    if grain.input_fd == -1 or grain.input or grain.input_path is not None:
+        yield grain
+        return
+    with os.fdopen(os.dup(grain.input_fd), "rb") as given, tempfile.NamedTemporaryFile() as copy:
+        shutil.copyfileobj(given, copy)
+        copy.flush()
+        yield dataclasses.replace(grain, input_fd=-1, input_path=copy.name)
 
 
 @structure("d_move_row")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """dcs.locks, with the command dcs_lock as the other party: what is granted and denied, an exception in the block, slots, wrong
-arguments, and a wait that an interrupt ends."""
+arguments, children of forks, and a wait that an interrupt ends."""
 import os
 import signal
 import subprocess
@@ -65,6 +65,9 @@ def lock_calls(base, env):
 
     raises(ValueError, lambda: locks.get("a", if_elapsed=-1), "if_elapsed is -1: it takes seconds")
     raises(ValueError, lambda: locks.get("a", wait=locks.AUTO), "wait is 'auto'")
+    for name in "max_kills", "instances":
+        raises(ValueError, lambda field=name: locks.get("a", **{field: 2**32 + 1}), f"{name} is 4294967297: it does not fit into 32 bits")
+    raises(ValueError, lambda: locks.slots({"licences": 2**32 + 1}), "licences is 4294967297")
     raises(locks.Failed, lambda: locks.get(""), "the name of a lock is empty")
     assert raises(OSError, lambda: locks.get(path="/proc/none/lock")).reason == "failed"
 
@@ -80,6 +83,60 @@ def lock_calls(base, env):
     assert waiter.communicate("go on\n", timeout=300)[0] == "entered after it\n" and waiter.returncode == 0
 
 
+FORKED = """
+import os, sys
+from dcs import locks
+kind, way = sys.argv[1:]
+take = {"get": lambda wait=None: locks.get("forked", wait=wait), "enter": lambda wait=None: locks.enter("forked", wait=wait),
+        "slots": lambda wait=None: locks.slots({"forked-slots": 1}, wait=wait)}[kind]
+with take():
+    child = os.fork()
+    if child == 0:
+        if way == "raise":
+            raise LookupError("of the child")
+        if way == "exit":
+            sys.exit(0)
+    else:
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        assert status == (1 if way == "raise" else 0), status
+        try:
+            with take(wait=0):
+                sys.exit("another holder is in the block")
+        except locks.Denied:
+            pass
+        if kind == "get":
+            assert locks.look("forked").outcome == "running", locks.look("forked")
+if child == 0:
+    os._exit(0)  # at the end of the block
+with take(wait=0):
+    pass  # it is free now
+"""
+
+ADOPTED = """
+import os, sys
+from dcs import locks
+lock = locks.get("adopted")
+child = os.fork()
+if child == 0:
+    lock.adopt()
+    with lock:
+        pass
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert locks.look("adopted").outcome == "done" and not locks.look("adopted").held
+"""
+
+
+def forks(env):
+    """The child of a fork that leaves the block, in whichever way, leaves the lock to its parent, unless it has adopted it."""
+    for kind in "get", "enter", "slots":
+        for way in "end", "exit", "raise":
+            done = subprocess.run([PYTHON, "-c", FORKED, kind, way], env=env, capture_output=True, text=True, timeout=300)
+            assert done.returncode == 0, (kind, way, done.stderr)
+    done = subprocess.run([PYTHON, "-c", ADOPTED], env=env, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+
+
 def raises(kind, call, *words):
     try:
         call()
@@ -93,7 +150,9 @@ def raises(kind, call, *words):
 def main():
     with tempfile.TemporaryDirectory(prefix="dcs-test-") as base:
         os.environ.update(DCS_LIBRARY=os.path.join(os.path.dirname(BIN), "lib/libdcs.so.0"), DCS_LOCK_DIR=os.path.join(base, "locks"))
-        lock_calls(base, dict(os.environ, PYTHONPATH=PACKAGE, PYTHONDONTWRITEBYTECODE="1"))
+        env = dict(os.environ, PYTHONPATH=PACKAGE, PYTHONDONTWRITEBYTECODE="1")
+        lock_calls(base, env)
+        forks(env)
 
 
 if __name__ == "__main__":
