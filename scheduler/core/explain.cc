@@ -294,7 +294,7 @@ Why why_not(const State &state, Instant now, HostId id, const GrainKey &key, con
     if (!accepts_now(state, id)) return Why::probation;
     if (in_trouble(host, key.session.user, now)) return Why::trouble;
     if (!cores_fit(state, id, grain.demands->cores, {})) return Why::cores_in_use;
-    if (!memory_fits(state, id, grain, {})) {
+    if (!memory_fits(state, id, need_of(grain), {})) {
         const std::int32_t thrash = grain.demands->thrash;
         const bool short_now = thrash > 0 && host.free_memory_kb < std::int64_t{thrash} * 512;
         return short_now ? Why::thrash : Why::memory_in_use;

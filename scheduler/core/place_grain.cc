@@ -66,7 +66,17 @@ std::optional<Candidate> first_of_queue(const State &state, Instant now, HostId 
     if (fits && lacks_program(*state.host(id), key.user, queue.program(), now)) return {};
     if (!fits && !may_keep(state, id, shape, vacancy)) return {};
     const Session &session = *state.session(key);
-    for (const auto &[position, number] : queue.grains) {
+    // Where it does not fit, grains may wait for resources of the pool on any host.
+    const bool anywhere = !fits && !pool_fits(state, asked(shape.resources));
+    const auto suits = [&](const MemoryNeed &need) {
+        if (fits) return memory_fits(state, id, need, vacancy);
+        return memory_ever_fits(*state.host(id), need) ||
+               (anywhere && std::any_of(state.hosts.begin(), state.hosts.end(),
+                                        [&](const Host &host) { return memory_ever_fits(host, need); }));
+    };
+    const GrainQueue &grains = queue.grains;
+    for (auto at = grains.fitting(grains.begin(), suits); at != grains.end(); at = grains.fitting(++at, suits)) {
+        const auto [position, number] = *at;
         if (position >= before) return {};
         const Grain &grain = session.grains.at(number);
         const GrainKey here{key, number};
@@ -152,27 +162,28 @@ bool cores_fit(const State &state, HostId id, std::int32_t cores, const Vacancy 
     return used + std::max(1, cores) <= cores_of(state.host(id)->config);
 }
 
-bool limit_permits(const Host &host, const Grain &grain) {
-    return host.limits.memory_mb <= 0 || grain.demands->memory_mb <= host.limits.memory_mb;
+bool limit_permits(const Host &host, const MemoryNeed &need) {
+    return host.limits.memory_mb <= 0 || need.memory_mb <= host.limits.memory_mb;
 }
 
-bool memory_fits(const State &state, HostId id, const Grain &grain, const Vacancy &vacancy) {
+bool memory_ever_fits(const Host &host, const MemoryNeed &need) {
+    const std::int64_t most_kb =
+        host.config->memory_mb > 0 ? std::int64_t{host.config->memory_mb} * 1024 : host.total_memory_kb;
+    return limit_permits(host, need) && (most_kb == 0 || std::int64_t{need.memory_mb} * 1024 <= most_kb);
+}
+
+bool memory_fits(const State &state, HostId id, const MemoryNeed &need, const Vacancy &vacancy) {
     const Host &host = *state.host(id);
-    const wire::Demands &demand = *grain.demands;
-    if (demand.thrash > 0 && host.free_memory_kb < std::int64_t{demand.thrash} * 512) return false;
-    if (demand.memory_mb == 0) return true;
-    if (!limit_permits(host, grain)) return false;
-    if (host.config->memory_mb == 0) return host.free_memory_kb >= std::int64_t{demand.memory_mb} * 1024;
+    if (need.thrash > 0 && host.free_memory_kb < std::int64_t{need.thrash} * 512) return false;
+    if (need.memory_mb == 0) return true;
+    if (!limit_permits(host, need)) return false;
+    if (host.config->memory_mb == 0) return host.free_memory_kb >= std::int64_t{need.memory_mb} * 1024;
     const std::int64_t used = state.used[static_cast<std::size_t>(id)].memory_mb - vacancy.freed.memory_mb;
-    return used + demand.memory_mb <= host.config->memory_mb;
+    return used + need.memory_mb <= host.config->memory_mb;
 }
 
 bool ever_fits(const Host &host, const Grain &grain) {
-    const wire::Demands &demand = *grain.demands;
-    const std::int64_t most_kb =
-        host.config->memory_mb > 0 ? std::int64_t{host.config->memory_mb} * 1024 : host.total_memory_kb;
-    return std::max(1, demand.cores) <= cores_of(host.config) && limit_permits(host, grain) &&
-           (most_kb == 0 || std::int64_t{demand.memory_mb} * 1024 <= most_kb);
+    return std::max(1, grain.demands->cores) <= cores_of(host.config) && memory_ever_fits(host, need_of(grain));
 }
 
 bool lacks_program(const Host &host, const std::string &user, std::uint32_t program, Instant now) {
@@ -187,8 +198,8 @@ bool shape_fits(const State &state, HostId id, const Shape &shape, const Vacancy
     if (!binary_fits(host, shape.binary_classes) || !form_fits(host, shape.form)) return false;
     if (!cores_fit(state, id, shape.cores, vacancy) || !resources_fit(state, id, shape.resources, vacancy))
         return false;
-    const auto at_least = [](std::uint8_t bits) { return std::int64_t{1} << (bits - 1); };
-    return shape.thrash_bits == 0 || host.free_memory_kb >= at_least(shape.thrash_bits) * 512;
+    const auto at_least = [](std::uint8_t bits) { return bits == 0 ? 0 : std::int32_t{1} << (bits - 1); };
+    return memory_fits(state, id, {at_least(shape.memory_bits), at_least(shape.thrash_bits)}, vacancy);
 }
 
 bool accepts_now(const State &state, HostId id) {
@@ -224,7 +235,7 @@ bool would_take(const State &state, Instant now, HostId id, const GrainKey &key,
     const Host &host = *state.host(id);
     return may_be_there(host, id, key.session, grain) && !rests(grain, now) &&
            !lacks_program(host, key.session.user, grain.program, now) &&
-           cores_fit(state, id, grain.demands->cores, vacancy) && memory_fits(state, id, grain, vacancy) &&
+           cores_fit(state, id, grain.demands->cores, vacancy) && memory_fits(state, id, need_of(grain), vacancy) &&
            resources_fit(state, id, grain.demands->resources, vacancy) && !held_back(host, key, now);
 }
 

@@ -34,8 +34,9 @@ std::string exceeded_limit(const State &state, const Grain &grain);
 // What each host said last that could not start it, as far as its moves tell; in the order of time.
 std::vector<std::pair<HostId, std::string>> failed_starts(const Grain &grain);
 std::int32_t cores_of(const HostConfig &config);
-// Does its server let a grain have as much memory as this one demands? True while that is not known.
-bool limit_permits(const Host &host, const Grain &grain);
+// Does its server let a grain have as much memory? True while that is not known.
+bool limit_permits(const Host &host, const MemoryNeed &need);
+bool memory_ever_fits(const Host &host, const MemoryNeed &need);
 // With nothing else on it.
 bool ever_fits(const Host &host, const Grain &grain);
 bool resources_ever_fit(const State &state, HostId id, const std::string &resources);
@@ -71,7 +72,7 @@ bool may_start_none(const State &state, const std::string &user);
 bool cores_fit(const State &state, HostId id, std::int32_t cores, const Vacancy &vacancy);
 // `thrash` against what the host reported as free, less what was launched there since; memory_mb
 // against what other grains asked for, or against the same where the table does not say.
-bool memory_fits(const State &state, HostId id, const Grain &grain, const Vacancy &vacancy);
+bool memory_fits(const State &state, HostId id, const MemoryNeed &need, const Vacancy &vacancy);
 // A pilot that is not heard of because no batch job runs its server; none of its grains is under way.
 bool without_job(const State &state, HostId id);
 const char *state_word(const State &state, HostId id);  // of a host, for people and programs

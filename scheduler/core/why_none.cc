@@ -113,7 +113,7 @@ std::optional<Why> for_ever_not(const State &state, HostId id, const GrainKey &k
     if (!resources_ever_fit(state, id, grain.demands->resources)) return Why::no_resource;
     if (ever_fits(host, grain)) return {};
     if (std::max(1, grain.demands->cores) > cores_of(host.config)) return Why::too_few_cores;
-    return limit_permits(host, grain) ? Why::too_little_memory : Why::memory_limited;
+    return limit_permits(host, need_of(grain)) ? Why::too_little_memory : Why::memory_limited;
 }
 
 std::string too_old(const Host &host, const wire::Needed &needed) {

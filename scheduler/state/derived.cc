@@ -47,7 +47,7 @@ void queue_grain(State &state, Session &session, const GrainKey &key, const Grai
     if (!in) {
         const auto of_shape = session.ready.find(shape);
         DCS_REQUIRE(of_shape != session.ready.end(), "a ready grain is in the queue of its shape");
-        of_shape->second.grains.erase({g.as<Ready>().queue_position, key.grain});
+        of_shape->second.grains.erase({g.as<Ready>().queue_position, key.grain}, need_of(g));
         const auto program = of_shape->second.programs.find(g.program);
         DCS_REQUIRE(program != of_shape->second.programs.end(), "a queue counts its programs");
         if (--program->second == 0) of_shape->second.programs.erase(program);
@@ -59,7 +59,7 @@ void queue_grain(State &state, Session &session, const GrainKey &key, const Grai
     ReadyQueue &queue = session.ready[shape];
     if (queue.grains.empty() && active) put_waiting(state, key.session, session.info.seniority, shape, true);
     queue.programs[g.program] += 1;
-    queue.grains.insert({g.as<Ready>().queue_position, key.grain});
+    queue.grains.insert({g.as<Ready>().queue_position, key.grain}, need_of(g));
 }
 
 }  // namespace

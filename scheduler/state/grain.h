@@ -16,6 +16,7 @@
 #include "wire/demands.h"
 #include "wire/form.h"
 #include "wire/user_calls.h"
+#include "scheduler/state/grain_queue.h"
 
 namespace dcs::core {
 
@@ -185,6 +186,7 @@ struct Grain : DurableGrain {
 };
 
 Shape shape_of(const Grain &g);
+MemoryNeed need_of(const Grain &g);
 
 // Of all that it was submitted with and says of itself; for weights, not exact.
 inline std::uint64_t detail_bytes(const Grain &g) {

@@ -116,7 +116,7 @@ void GrainChecker::check_ready(GrainNumber number, const Grain &g) {
         programs = &sums.programs[shape];
     }
     const std::int64_t position = g.as<Ready>().queue_position;
-    require(queue->grains.holds({position, number}), "a ready grain is not at its place of its queue");
+    require(queue->grains.holds({position, number}, need_of(g)), "a ready grain is not at its place of its queue");
     (*programs)[g.program] += 1;
     sums.positions.push_back(position);
 }

@@ -48,6 +48,8 @@ Shape shape_of(const Grain &g) {
     return shape;
 }
 
+MemoryNeed need_of(const Grain &g) { return {g.demands->memory_mb, g.demands->thrash}; }
+
 Amounts asked(const std::string &text) {
     if (text.empty()) return {};
     Result<Amounts> amounts = amounts_of(text);
