@@ -108,18 +108,20 @@ void launch_result(Draft &d, const ServerLaunchResult &in) {
         return result.staged ? staged(d, key, in.host) : void();
     }
     const auto code = static_cast<Code>(result.code);
+    // It becomes a grain's status message: no host fills the disk of the scheduler with it.
+    const std::string text = shortened(result.text, limits::message_bytes);
     const bool ordered = code == Code::limit || code == Code::refused;
     const bool ran = grain->launched;
     if (!ran) d.grain(key).course.edit().skipped += 1;  // nothing ran under this number
     if (code == Code::not_found || code == Code::invalid)
-        cannot_start(d, key, in.host, result.text,
+        cannot_start(d, key, in.host, text,
                      code == Code::not_found ? MoveReason::no_program : MoveReason::cannot_start);
     else if (code == Code::refused && called_back(d, in.host, *grain)) requeue_front(d, key, false);
     else if (code == Code::limit && grain->ahead && !planted("core.old_pace")) slowed_down(d, key, in.host);
-    else not_now(d, key, in.host, result.text, ordered, ran);
+    else not_now(d, key, in.host, text, ordered, ran);
     d.follow_up(PlaceGrain{key});
     d.follow_up(FillHost{in.host});
-    d.event("grain " + to_text(key) + " could not be started on " + host->config->name + ": " + result.text);
+    d.event("grain " + to_text(key) + " could not be started on " + host->config->name + ": " + text);
 }
 
 }  // namespace dcs::core

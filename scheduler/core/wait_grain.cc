@@ -105,14 +105,16 @@ void park(Draft &d, const Caller &caller, const SessionKey &key, const Waiter &w
 
 // A program that is run again, and has the results of all that it has submitted, is where its earlier run found no
 // result left, if what is left was submitted only after that one had taken as many.
-bool earlier_run_had_no_more(const Session &session, std::int32_t next, std::int32_t index) {
+bool earlier_run_had_no_more(Draft &d, const Session &session, std::int32_t next, std::int32_t index) {
     if (index >= 0) return session.grains.at(session.results[static_cast<std::size_t>(index)]).known >= next;
     const auto count = [&](GrainStatus s) { return session.counts[static_cast<int>(s)]; };
     if (in_replay(session.info) || count(GrainStatus::ready) + count(GrainStatus::running) == 0) return false;
-    return std::all_of(session.grains.begin(), session.grains.end(), [next](const auto &entry) {
+    const auto later = std::find_if(session.grains.begin(), session.grains.end(), [next](const auto &entry) {
         const GrainStatus status = entry.second.status();
-        return (status != GrainStatus::ready && status != GrainStatus::running) || entry.second.known >= next;
+        return (status == GrainStatus::ready || status == GrainStatus::running) && entry.second.known < next;
     });
+    d.looked_at(static_cast<std::size_t>(std::distance(session.grains.begin(), later)));
+    return later == session.grains.end();
 }
 
 void wait(Draft &d, const Caller &caller, std::int32_t number, const Waiter &call, bool block, bool has_all) {
@@ -124,7 +126,7 @@ void wait(Draft &d, const Caller &caller, std::int32_t number, const Waiter &cal
                         fail(Code::invalid, "result " + std::to_string(call.next) + " was requested, but session " +
                                                 to_text(*held) + " has " + std::to_string(info.result_count)));
     const std::int32_t index = result_from(*d.state.session(*held), call.next);
-    if (has_all && earlier_run_had_no_more(*d.state.session(*held), call.next, index)) {
+    if (has_all && earlier_run_had_no_more(d, *d.state.session(*held), call.next, index)) {
         acknowledge(d, *held, call.acknowledges);
         return d.refuse(caller, fail(Code::nothing_left, "every grain that this run has submitted was reported"));
     }

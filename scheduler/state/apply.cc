@@ -196,6 +196,15 @@ struct Applier {
         steps.push_back(
             [field, before = std::exchange(state.*field, next)](State &s) mutable { s.*field = std::move(before); });
     }
+    template <class Value> void put(std::map<std::string, Value> State::*map, const std::string &user, Value next) {
+        const auto found = (state.*map).find(user);
+        const auto before = found == (state.*map).end() ? std::optional<Value>() : found->second;
+        steps.push_back([map, user, before](State &s) {
+            if (before) (s.*map)[user] = *before;
+            else (s.*map).erase(user);
+        });
+        (state.*map)[user] = next;
+    }
     void auth(const TokenHash &hash, std::optional<AuthEntry> next) {
         steps.push_back([hash, before = put_auth(state, hash, std::move(next))](State &s) mutable {
             put_auth(s, hash, std::move(before));
@@ -261,12 +270,8 @@ struct Applier {
         state.handed_over[c.host] = c.up_to;
     }
     void operator()(const SetLastNumber &c) {
-        auto numbers = state.last_numbers;
-        auto leases = state.last_leases;
-        numbers[c.user] = c.number;
-        leases[c.user] = c.lease;
-        replace(&State::last_numbers, numbers);
-        replace(&State::last_leases, leases);
+        put(&State::last_numbers, c.user, c.number);
+        put(&State::last_leases, c.user, c.lease);
     }
     void operator()(const SetWaitingCall &c) {
         steps.push_back([host = c.host, before = put_waiting_call(state, c.host, c.call)](State &s) {

@@ -176,13 +176,14 @@ public:
     Lines end(const std::string &host, const std::string &grain, int code = 0, int signal = 0, bool innocent = false) {
         return send(host, end_report(grain, code, signal, innocent));
     }
-    Lines launched(const std::string &host, const std::string &grain, Code code = Code::ok) {
+    Lines launched(const std::string &host, const std::string &grain, Code code = Code::ok,
+                   const std::string &text = "because") {
         wire::LaunchResult r;
         r.key = wire::wire_of(key(grain));
         r.incarnation = state.grain(key(grain)) ? state.grain(key(grain))->lease : 1;
         r.ok = code == Code::ok;
         r.code = static_cast<std::int32_t>(code);
-        r.text = "because";
+        r.text = text;
         return feed(ServerLaunchResult{conn(host), id(host), r});
     }
 

@@ -56,6 +56,14 @@ TEST_CASE("a grain that asks for what no host has is a result that says so, othe
     CHECK(s.pool.status("ann/1:1") == "finished");
 }
 
+TEST_CASE("what a host says that cannot start a grain fills no disk") {
+    StartFaultStage s(1);
+    s.pool.call(s.ann, of_program(1, 0, 7));
+    s.pool.launched("h1", "ann/1:0", Code::invalid, std::string(10'000'000, 'x'));
+    CHECK(s.pool.status("ann/1:0") == "finished");
+    CHECK(s.pool.at("ann/1:0").course->err_length < 2 * limits::message_bytes);
+}
+
 TEST_CASE("a directory that one host lacks sends the grain elsewhere") {
     StartFaultStage s(2);
     s.pool.call(s.ann, of_program(1, 0, 7));
