@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "base/failpoint.h"
+#include "base/trusted_path.h"
 #include "daemon/privileges.h"
-#include "daemon/directory.h"
 #include "grainserver/shell/found_resources.h"
 #include "grainserver/shell/configured.h"
 #include "grainserver/shell/server.h"

@@ -11,8 +11,8 @@
 
 #include "base/files.h"
 #include "base/text.h"
+#include "base/trusted_path.h"
 #include "daemon/configuration.h"
-#include "daemon/directory.h"
 #include "daemon/privileges.h"
 
 namespace dcs {

@@ -16,7 +16,7 @@ struct OwnDirectory {
 
 // Makes DIR and DIR/state if they are missing, for this account only, and takes DIR/lock and DIR/state/lock; the second
 // guards the store against a daemon of another DIR that links to it. `who`: "scheduler". Errors: refused if another
-// one works there or, for root, another user could have written there (trusted_path()); else why it
+// one works there or, for root, another user could have written there (base/trusted_path.h); else why it
 // could not be.
 Result<OwnDirectory> take_own_directory(const std::string &directory, locks::DcsAtom daemon, locks::DcsAtom store,
                                         const std::string &who);
@@ -32,12 +32,5 @@ private:
     const locks::AdaptiveLock &lock_;
     Instant next_{};
 };
-
-// A daemon of root trusts the content of its directory: ok unless this process is root and another user could replace
-// `path` or something on the way to it. Each directory from / on, and `path` itself, belongs to root and is writable
-// for root alone (for the group root, too). In a directory with the sticky bit, as /tmp, only what belongs to root
-// counts. Links are followed and judged likewise. Code::refused names what is wrong and what to do; a path that does
-// not exist is judged as far as it does.
-Status trusted_path(const std::string &path);
 
 }  // namespace dcs

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
-#include "daemon/directory.h"
+#include "base/trusted_path.h"
 
 namespace dcs::keeper {
 namespace {

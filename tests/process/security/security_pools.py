@@ -18,46 +18,72 @@ def as_root(*words):
     return subprocess.run([program("dcs"), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300)
 
 
-def owned(base, name, servers=True):
-    """A directory that the owner has made look like a pool."""
-    place = os.path.join(base, name)
-    os.makedirs(os.path.join(place, SERVERS if servers else "."))
-    with open(os.path.join(place, "pool"), "w") as file:
-        file.write("servers 1\n")
-    return place
-
-
 def give(place):
     for folder, names, files in os.walk(place):
         for path in (folder, *(os.path.join(folder, name) for name in names + files)):
             os.chown(path, OWNER, OWNER, follow_symlinks=False)
 
 
+def look_alikes(base, name, fill):
+    """Where root finds what the owner has made look like a pool, with the word of its refusal: a directory of the owner, one of root in
+    which all may write, and the owner's link to that."""
+    own, around, home = (os.path.join(base, name + end) for end in ("-own", "-root", "-home"))
+    for place in own, around:
+        os.mkdir(place)
+        with open(os.path.join(place, "pool"), "w") as file:
+            file.write("servers 1\n")
+        fill(place)
+    os.mkdir(home)
+    os.symlink(around, os.path.join(home, "pool"))
+    for place in own, around, home:
+        give(place)
+    os.chown(around, 0, 0)
+    os.chmod(around, 0o1777)
+    return ((own, "another user"), (around, "other users"), (os.path.join(home, "pool"), "another user"))
+
+
 def a_pid_file_ends_no_other_process(base):
-    place = owned(base, "pids")
-    os.mkdir(os.path.join(place, "scheduler"))
     victim = subprocess.Popen(["/bin/sleep", "1000"], start_new_session=True)
-    try:
+
+    def fill(place):
+        os.makedirs(os.path.join(place, SERVERS))
+        os.mkdir(os.path.join(place, "scheduler"))
         with open("/proc/sys/kernel/random/boot_id") as boot, open(os.path.join(place, SERVERS, "pid"), "w") as file:
             file.write(f"{victim.pid} {start_time(victim.pid)} {boot.read().strip()}\n")
-        give(place)
-        done = as_root("down", "--dir", place)
-        assert victim.poll() is None and start_time(victim.pid), ("a process of root was ended", done)
+
+    try:
+        for place, _ in look_alikes(base, "pids", fill):
+            done = as_root("down", "--dir", place)
+            assert victim.poll() is None and start_time(victim.pid), ("a process of root was ended", place, done)
     finally:
         victim.kill()
         victim.wait()
 
 
 def a_link_stops_no_other_pool(base, pool):
-    place = owned(base, "links", servers=False)
-    for name in ("scheduler", "backup", "servers"):
-        os.symlink(os.path.join(pool.dir, name), os.path.join(place, name))
-    give(place)
+    def fill(place):
+        for name in ("scheduler", "backup", "servers"):
+            os.symlink(os.path.join(pool.dir, name), os.path.join(place, name))
+
     daemons = pool.daemons()
-    for words in (("down",), ("backup", "promote", "--yes")):
-        done = as_root(*words, "--dir", place)
-        assert pool.daemons() == daemons, (words, done)
-    assert done.returncode == 4 and "is the pool of another user" in done.stderr, done
+    for place, word in look_alikes(base, "links", fill):
+        for words in (("down",), ("backup", "promote", "--yes")):
+            done = as_root(*words, "--dir", place)
+            assert pool.daemons() == daemons, (place, words, done)
+        assert done.returncode == 4 and word in done.stderr, (place, done)
+
+
+def root_stops_its_own_pool(base):
+    """Below a directory of root in which all may write and none may rename what is root's, as /tmp; also by a link of root."""
+    around, link = os.path.join(base, "all"), os.path.join(base, "link")
+    os.mkdir(around)
+    os.chmod(around, 0o1777)
+    os.symlink(os.path.join(around, "pool"), link)
+    assert "Nothing was running" in as_root("down", "--dir", link).stdout
+    for name in (os.path.join(around, "pool"), link):
+        up = as_root("up", "--local", "1", "--dir", os.path.join(around, "pool"))
+        done = as_root("down", "--dir", name)
+        assert up.returncode == 0 and done.returncode == 0 and "Stopped the scheduler" in done.stdout, (up, done)
 
 
 def root_stops_the_pool_of_a_user(base):
@@ -74,17 +100,15 @@ def root_stops_the_pool_of_a_user(base):
 
 
 def what_is_no_file_holds_no_command(base):
-    """A FIFO is no regular file, nor is a link to a device; opened as a file, either would hold root's command until its owner lets
-    it go on."""
+    """A FIFO, opened as a file, holds root's command until its owner lets it go on."""
     for number, name in enumerate(("pool", "scheduler/hosts", f"{SERVERS}/pid")):
-        place = owned(base, f"fifo{number}")
+        place = os.path.join(base, f"fifo{number}")
+        os.makedirs(os.path.join(place, SERVERS))
         os.mkdir(os.path.join(place, "scheduler"))
-        if name.startswith("scheduler"):
-            os.remove(os.path.join(place, "pool"))
-        path = os.path.join(place, name)
-        if os.path.lexists(path):
-            os.remove(path)
-        os.mkfifo(path)
+        if name == f"{SERVERS}/pid":
+            with open(os.path.join(place, "pool"), "w") as file:
+                file.write("servers 1\n")
+        os.mkfifo(os.path.join(place, name))
         give(place)
         for words in (("status",), ("down",)):
             done = as_root(*words, "--dir", place)
@@ -99,6 +123,7 @@ def main():
         a_pid_file_ends_no_other_process(base)
         what_is_no_file_holds_no_command(base)
         root_stops_the_pool_of_a_user(base)
+        root_stops_its_own_pool(base)
         with Pool(servers=1) as pool:
             a_link_stops_no_other_pool(base, pool)
     finally:

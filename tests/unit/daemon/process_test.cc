@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/trusted_path.h"
 #include "daemon/peer_name.h"
-#include "daemon/directory.h"
 #include "daemon/service.h"
 #include "support/catch.h"
 
@@ -176,4 +176,41 @@ TEST_CASE("root's daemons believe only what no other party could exchange") {
     if (::setxattr((base + "/a").c_str(), "system.posix_acl_access", rights.data(), rights.size(), 0) == 0)
         refused(base + "/a/b", base + "/a can be written by other users");
     for (const char *name : {"/a/loop", "/link", "/a/b", "/a", ""}) (void)::remove((base + name).c_str());
+}
+
+TEST_CASE("root acts as the first account on the way to a directory that is not root's") {
+    if (::geteuid() != 0) {
+        CHECK(*account_of_path("/") == ::geteuid());
+        WARN("SKIPPED: this is about root");
+        return;
+    }
+    char text[] = "/tmp/dcs-account-XXXXXX";
+    REQUIRE(::mkdtemp(text) != nullptr);
+    const std::string base = text, a = base + "/a", b = a + "/b", c = b + "/c", link = base + "/link";
+    for (const std::string &path : {a, b, c}) REQUIRE(::mkdir(path.c_str(), 0755) == 0);
+    REQUIRE(::symlink("a/b", link.c_str()) == 0);
+    const auto account = [](const std::string &path) { return account_of_path(path); };
+    CHECK(*account(c) == 0);
+    CHECK(*account(link + "/c") == 0);
+    CHECK(account(c + "/none").status().code == Code::not_found);
+    // Who owns the directory in the middle chooses what lies below it; who owns a link, what it names.
+    REQUIRE(::chown(b.c_str(), 1002, 1002) == 0);
+    CHECK(*account(c) == 1002);
+    CHECK(*account(c + "/none") == 1002);
+    REQUIRE(::lchown(link.c_str(), 1003, 1003) == 0);
+    CHECK(*account(link + "/c") == 1003);
+    REQUIRE(::chown(b.c_str(), 0, 0) == 0);
+    CHECK(*account(link + "/c") == 1003);
+    for (const mode_t mode : {0777, 0775, 01777}) {
+        REQUIRE(::chown(b.c_str(), 0, 1002) == 0);
+        REQUIRE(::chmod(b.c_str(), mode) == 0);
+        const bool sticky = (mode & 01000) != 0;
+        CHECK(account(b).status().code == Code::refused);
+        CHECK(account(b).status().text.find(b + " can be written by other users") != std::string::npos);
+        CHECK(account(c).status().code == (sticky ? Code::ok : Code::refused));
+        REQUIRE(::chown(c.c_str(), 1004, 1004) == 0);
+        CHECK(*account(c) == 1004);
+        REQUIRE(::chown(c.c_str(), 0, 0) == 0);
+    }
+    for (const std::string &path : {link, c, b, a, base}) (void)::remove(path.c_str());
 }

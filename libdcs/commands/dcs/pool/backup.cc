@@ -2,9 +2,9 @@
 // dcs backup promote: its copy of the store becomes the scheduler's.
 #include <cstdio>
 #include <optional>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/trusted_path.h"
 #include "commands/dcs/query/copy_state.h"
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/pool_directory.h"
@@ -201,11 +201,12 @@ int promote_of_hosts(const Call &call, const Pool &pool) {
 
 int promote(const Call &call) {
     const Pool pool(call.directory);
-    struct stat st = {};
-    if (::geteuid() == 0 && ::stat(pool.directory().c_str(), &st) == 0 && st.st_uid != 0)
-        return call.fail(not_promoted(fail(Code::refused, pool.directory() + " is the pool of another user (uid " +
-                                                              std::to_string(st.st_uid) + ")"),
-                                      "run it as that user: root does not follow links in a directory of a user"));
+    const auto owner = account_of_path(pool.directory());
+    if (!owner) return call.fail(not_promoted(owner.status(), "--dir DIR names the pool"));
+    if (*owner != ::geteuid())
+        return call.fail(not_promoted(
+            fail(Code::refused, pool.directory() + " is the pool of another user (uid " + std::to_string(*owner) + ")"),
+            "run it as that user: root does not follow links in a directory of a user"));
     if (!pool.numbers()) return promote_of_hosts(call, pool);
     std::string said;
     {

@@ -94,12 +94,14 @@ void print_result(const Call &call, const Pool &pool, const Ended &ended) {
 
 int down(const Call &call) {
     const Pool pool(call.directory);
-    if (Status s = become_owner(pool); !s) return call.fail(failure_of("", s, "name your own by --dir DIR or DCS_DIR"));
+    const Status owned = become_owner(pool);
+    const bool missing = owned.code == Code::not_found;
+    if (!owned && !missing) return call.fail(failure_of("", owned, "name your own by --dir DIR or DCS_DIR"));
     if (pool.maker() == Pool::Maker::other)
         return call.fail(
             failure_of("", fail(Code::refused, not_by_up(pool)),
                        "stop them as they were started; `dcs status` shows what runs on this host, with its pids"));
-    if (::access(pool.path("scheduler").c_str(), F_OK) != 0) {
+    if (missing || ::access(pool.path("scheduler").c_str(), F_OK) != 0) {
         print_result(call, pool, {});
         return exits::ok;
     }

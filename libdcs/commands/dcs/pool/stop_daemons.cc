@@ -16,6 +16,7 @@
 
 #include "commands/dcs/query/scheduler.h"
 #include "base/clock.h"
+#include "base/trusted_path.h"
 #include "locks/files/lock_search.h"
 #include "process/table.h"
 
@@ -223,15 +224,19 @@ int end_grains(const Pool &pool, const std::vector<std::string> &servers) {
 }
 
 Status become_owner(const Pool &pool) {
+    const auto owner = account_of_path(pool.directory());
+    if (!owner) return owner.status();
+    if (*owner != ::geteuid()) {
+        constexpr gid_t no_group = 65534;
+        const passwd *login = ::getpwuid(*owner);
+        const gid_t group = login != nullptr ? login->pw_gid : no_group;
+        const int groups = login != nullptr ? ::initgroups(login->pw_name, group) : ::setgroups(0, nullptr);
+        if (groups != 0 || ::setresgid(group, group, group) != 0 || ::setresuid(*owner, *owner, *owner) != 0)
+            return fail_errno(Code::refused, "cannot act as the owner of " + pool.directory(), errno);
+    }
     struct stat st = {};
     if (::stat(pool.directory().c_str(), &st) != 0 || st.st_uid == ::geteuid()) return Status::ok();
-    if (::geteuid() != 0) return fail(Code::refused, pool.directory() + " is the pool of another user");
-    const passwd *login = ::getpwuid(st.st_uid);
-    const gid_t group = login != nullptr ? login->pw_gid : st.st_gid;
-    const int groups = login != nullptr ? ::initgroups(login->pw_name, group) : ::setgroups(0, nullptr);
-    if (groups == 0 && ::setresgid(group, group, group) == 0 && ::setresuid(st.st_uid, st.st_uid, st.st_uid) == 0)
-        return Status::ok();
-    return fail_errno(Code::refused, "cannot act as the owner of " + pool.directory(), errno);
+    return fail(Code::refused, pool.directory() + " is the pool of another user");
 }
 
 Result<locks::AdaptiveLock> take_work_lock(const Pool &pool) {

@@ -62,8 +62,8 @@ bool stays_up(const Daemon &daemon);
 // killed; -1 if some would not go.
 int end_grains(const Pool &pool, const std::vector<std::string> &servers);
 
-// Root takes the rights of the account that owns the pool's directory, for good: pid files and links there may name
-// anything. Refused for another account.
+// Root takes the rights of the account that decides what lies there (base/trusted_path.h), for good: pid files and
+// links may name anything. Refused if the pool is another account's then. not_found, for root: there is no directory.
 Status become_owner(const Pool &pool);
 
 // `dcs up` and `dcs down` work on one pool one after the other.
