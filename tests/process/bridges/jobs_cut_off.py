@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 """Submissions by sbatch that end in the middle: killed before or after the scheduler took them, refused after a part of an array, without
-an answer, or while another program takes the number of their session. Each job is known and runs once, or it is not there."""
+an answer, interrupted, or while another program takes the number of their session. Each job is known and runs once, or it is not there."""
 import contextlib
 import os
+import re
 import signal
 import sqlite3
 import sys
@@ -135,11 +136,37 @@ def ends(slurm):
     assert slurm.read("other") == ""
 
 
+# It imports itself long enough for Ctrl-C; what is imported, or called, then says so.
+IMPORTED = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nprint('imported')\ndef main(argv): return 7\n"
+STARTED = """
+import os, signal, sys
+sys.path.insert(0, {python!r})
+from dcs.jobs import command
+command.look_for_scheduler = lambda *_: os.kill(os.getpid(), signal.SIGINT)
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+sys.exit(command.main(["sbatch"]))
+"""
+
+
+def interrupted(slurm):
+    """By Ctrl-C, while it still imports modules or at once after that: it ends without a traceback. An ignored one stays ignored."""
+    for path in ("dcs/__init__.py", "dcs/jobs/__init__.py", "dcs/jobs/command.py"):
+        os.makedirs(os.path.dirname(os.path.join(slurm.work, path)), exist_ok=True)
+        slurm.write(path, IMPORTED if path.endswith("command.py") else "")
+    with open(os.path.join(LIBEXEC, "jobs")) as file:
+        text, count = re.subn(r'(?<=__file__\)\), )"[^"]*"', repr(slurm.work), file.read())
+    assert count == 1, text
+    command = slurm.write("sbatch", text)
+    assert slurm.run("/usr/bin/python3", "-IS", command, code=-signal.SIGINT) == slurm.said == ""
+    assert slurm.run("/bin/sh", "-c", 'trap "" INT; exec /usr/bin/python3 -IS "$0"', command, code=7) == "imported"
+    assert slurm.run("/usr/bin/python3", "-c", STARTED.format(python=os.path.join(ROOT, "libdcs/python")), code=130) == slurm.said == ""
+
+
 def main():
     with Pool(servers=2, slots=2, interval=0.5) as pool, Hurry(pool):
         slurm = Facade(pool, "slurm")
         slurm.run("sbatch", "--wait", "--wrap", "true")
-        for part in (killed, cancelled, without_an_answer, refused_in_the_middle, number_taken, held, ends):
+        for part in (killed, cancelled, without_an_answer, refused_in_the_middle, number_taken, held, ends, interrupted):
             part(slurm)
             print(f"{part.__name__}: seen", flush=True)
     print("submissions that are cut off leave no job unknown, and none twice")

@@ -55,6 +55,9 @@ def scripts(slurm):
     assert slurm.run("sacct", "-nP", "-j", job, "-o", "JobID,JobName,State,ExitCode") == f"{job}|second|FAILED|3:0"
     started, over = slurm.run("sacct", "-nP", "-j", job, "-o", "Start,End").split("|")
     assert started[:2] == over[:2] == "20" and started <= over
+    for words in ("-Q",), ("--quiet", "--parsable"):  # errors only, as Slurm
+        assert slurm.run("sbatch", *words, "--wait", "-p", "nosuch", "--wrap", "true") == slurm.said == ""
+    assert "nosuchoption" in slurm.refused("sbatch", "-Q", "--nosuchoption", "--wrap", "true", code=None) != ""
     # Steps of a job.
     text = "#!/bin/sh\nsrun -n 1 --cpu-bind=none sh -c 'echo step of $SLURM_JOB_NAME; exit 4'; echo $?; srun -n 2 true; echo $?; srun --exact nosuch; echo $?\n"
     slurm.run("sbatch", "--wait", "-J", "steps", "-o", "steps", "-e", "said", data=text)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sqlite3
 from typing import List
 
@@ -37,6 +38,8 @@ def look_for_scheduler(name: str, words: List[str]) -> None:
 def main(argv: List[str]) -> int:
     name, words = os.path.basename(argv[0]), argv[1:]
     try:
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # while modules were imported
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         if words == ["keep"] and name not in COMMANDS:
             from .holding import keep
             from .registry import Registry

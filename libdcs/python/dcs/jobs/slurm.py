@@ -251,11 +251,12 @@ def sbatch(words: Sequence[str]) -> int:
         print("slurm 22.05 (options and outputs; a pool of DCS)")
         return 0
     registry = Registry()
-    holding.warn_of_outputs("sbatch", batch.paths(1, 1, batch.tasks[0] if batch.tasks else None))
     after, any_of_them = holding.slurm_dependency(last(values, "dependency") or "", registry) if last(values, "dependency") else ([], False)
     hold = holding.condition(after, any_of_them, begin(last(values, "begin") or "now"))
     if "quiet" not in values:
+        holding.warn_of_outputs("sbatch", batch.paths(1, 1, batch.tasks[0] if batch.tasks else None))
         options.say_notes()
     jobs = holding.submit("sbatch", registry, batch, hold)
-    print(jobs[0].leader if "parsable" in values else f"Submitted batch job {jobs[0].leader}", flush=True)
+    if "quiet" not in values:  # as Slurm, with --parsable too
+        print(jobs[0].leader if "parsable" in values else f"Submitted batch job {jobs[0].leader}", flush=True)
     return worst(registry.wait(jobs)) if "wait" in values else 0
