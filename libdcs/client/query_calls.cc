@@ -128,7 +128,7 @@ Status query(Pool &pool, const d_row_sizes *from, int type, const char *user, in
         if (Status s = check_grain(session_num, grain_num); !s) return s;
     wire::QueryReply reply;
     if (Status s = query_rows(pool, request, reply); !s) return s;
-    *info = info_of(*sizes, std::move(reply));
+    *info = info_of(*sizes, std::move(reply), pool.line().user);
     return Status::ok();
 }
 

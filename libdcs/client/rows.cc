@@ -41,15 +41,17 @@ struct Lists {
 };
 
 struct Answer {
-    Answer(const d_row_sizes &of, wire::QueryReply came)
+    Answer(const d_row_sizes &of, wire::QueryReply came, std::string caller)
         : sizes(of),
           reply(std::move(came)),
+          user(std::move(caller)),
           hosts(of.host_row),
           sessions(of.session_row),
           grains(of.grain_row),
           head(of.info) {}
     const d_row_sizes sizes;
     wire::QueryReply reply;
+    const std::string user;
     Rows<d_host_row> hosts;
     Rows<d_session_row> sessions;
     Rows<d_grain_row> grains;
@@ -167,8 +169,8 @@ Result<d_row_sizes> known_sizes(const d_row_sizes *from) {
     return sizes->info >= least && sizes->explanation >= least ? sizes : bad_struct_size("sizes", sizes->info);
 }
 
-d_info *info_of(const d_row_sizes &sizes, wire::QueryReply reply) {
-    auto answer = std::make_unique<Answer>(sizes, std::move(reply));
+d_info *info_of(const d_row_sizes &sizes, wire::QueryReply reply, std::string user) {
+    auto answer = std::make_unique<Answer>(sizes, std::move(reply), std::move(user));
     Answer &a = *answer;
     for (const auto &row : a.reply.hosts) a.hosts.add(row_of(a.lists, row));
     for (const auto &row : a.reply.sessions) a.sessions.add(row_of(row));
@@ -182,6 +184,7 @@ d_info *info_of(const d_row_sizes &sizes, wire::QueryReply reply) {
     to.hosts = a.hosts.data();
     to.sessions = a.sessions.data();
     to.grains = a.grains.data();
+    to.user = a.user.c_str();
     a.head.add(to);
     DCS_REQUIRE(a.head.count() == 1, "an answer has a head, through which it is released");
     return answer.release()->head.data();

@@ -10,7 +10,7 @@ namespace dcs::client {
 // The sizes of a program's structs, checked.
 Result<d_row_sizes> known_sizes(const d_row_sizes *from);
 
-d_info *info_of(const d_row_sizes &sizes, wire::QueryReply reply);
+d_info *info_of(const d_row_sizes &sizes, wire::QueryReply reply, std::string user);
 void free_info(d_info *info);
 
 d_explanation *explanation_of(const d_row_sizes &sizes, wire::Explanation answer);

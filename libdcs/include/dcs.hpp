@@ -33,7 +33,6 @@
 #include <utility>
 #include <vector>
 
-#include <pwd.h>
 #include <unistd.h>
 
 #ifdef DCS_NO_PAPER_NAMES
@@ -263,12 +262,6 @@ inline result result_of(const pool &where, int session, const d_result &row) {
             .where = where};
 }
 
-// The name by which the scheduler knows this user.
-inline std::string login_name() {
-    const passwd *entry = ::getpwuid(::geteuid());
-    return entry != nullptr ? entry->pw_name : "uid" + std::to_string(::geteuid());
-}
-
 struct info_freer {
     void operator()(d_info *info) const noexcept { d_query_free(info); }
 };
@@ -444,9 +437,10 @@ private:
     // Grains that have not ended. -1: the session is not in this state, or that is not known.
     int unfinished(std::string_view state) const noexcept {
         try {
-            const answer known = where_.query(D_Q_SESSIONS, -1, -1, detail::login_name().c_str());
+            const answer known = where_.query(D_Q_SESSIONS);
             for (const d_session_row &row : known.sessions())
-                if (row.session == number_ && row.state == state) return row.ready + row.running;
+                if (row.session == number_ && row.state == state && std::string_view(row.user) == known->user)
+                    return row.ready + row.running;
         } catch (const std::exception &) {}
         return -1;
     }
@@ -480,11 +474,10 @@ inline session pool::reopen(const std::string &ident, int number, bool sent_rese
 
 inline session pool::resume(const std::string &ident, bool sent_reset) const {
     authorize(ident);
-    const std::string user = detail::login_name();
     std::set<int> used;
-    const answer known = query(D_Q_SESSIONS, -1, -1, user.c_str());
+    const answer known = query(D_Q_SESSIONS);
     for (const d_session_row &row : known.sessions()) {
-        if (user != row.user) continue;
+        if (std::string_view(row.user) != known->user) continue;
         if (ident == row.ident) return resume(ident, row.session, sent_reset);
         used.insert(row.session);
     }

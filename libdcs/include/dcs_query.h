@@ -120,6 +120,7 @@ struct d_info {
     struct d_host_row *hosts;
     struct d_session_row *sessions;
     struct d_grain_row *grains;
+    const char *user; /* the caller, by the name that the scheduler has for it */
 };
 struct d_reason {
     size_t struct_size;

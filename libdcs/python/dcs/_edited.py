@@ -8,7 +8,6 @@ from typing import Sequence, Tuple
 from ._caller import is_call
 from ._staging import as_files
 from .errors import Error, Limit
-from .pool import login_name
 from .session import Session
 from .spec import Grain
 
@@ -34,7 +33,7 @@ def explained(error: Error, grains: Sequence[Tuple[int, Grain]], session: Sessio
 def _what_helps(text: str, session: Session, ident: str) -> str:
     stem, _, number = ident.rpartition("-")
     other = f"{stem}-{int(number) + 1}" if stem and number.isdigit() else f"{ident}-2"
-    several = sum(row.ident == ident for row in session.pool.sessions(login_name())) > 1
+    several = sum(row.ident == ident for row in session.pool.sessions(session.pool.login_name())) > 1
     return (f"dcs.Executor({other!r}){', as the ident of all executors of this program,' if several else ''} runs all calls anew beside it, "
             f"dcs.Executor({ident!r}, fresh=True) removes it first" +
             ("; argv=[...] names the arguments on which results depend" if "sys.argv" in text else "") +

@@ -4,7 +4,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-import pwd
 import threading
 import weakref
 from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_size_t, c_uint, c_void_p
@@ -40,14 +39,6 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def login_name() -> str:
-    """The name by which the scheduler knows this user."""
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return f"uid{os.geteuid()}"
-
-
 class Pool:
     """A pool to work with; several may be open at a time. `directory`: of the pool; without it the environment says which
     one it is. `patience`: seconds for which a broken request is repeated; without it the environment says it. `auth_fd`: a
@@ -63,6 +54,7 @@ class Pool:
         self._without_threads()
         with_threads.add(self)
         self._ident: Optional[str] = None
+        self._user: Optional[str] = None
         self._handle: Optional[int] = None
         if self.__class__ is not _Default:
             options = PoolOptions(ctypes.sizeof(PoolOptions), c_bytes_or_none(directory, "directory"), None,
@@ -160,6 +152,12 @@ class Pool:
     def system(self) -> System:
         return self._query(_SYSTEM, None, -1, -1, System, "")[0]
 
+    def login_name(self) -> str:
+        """The name by which the scheduler knows this user."""
+        if self._user is None:
+            self._user = self.system().user
+        return self._user
+
     def hosts(self, state: Optional[str] = None) -> List[HostRow]:
         """All hosts, or those that are "active" or "delinquent"."""
         return self._query(_known(state, _HOST_STATES), None, -1, -1, HostRow, "hosts")
@@ -250,6 +248,7 @@ class _Default(Pool):
 
 
 default_pool = _Default()
+login_name = default_pool.login_name
 
 
 def _default() -> Pool:

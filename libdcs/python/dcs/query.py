@@ -13,7 +13,7 @@ from .spec import FileRow, GrainRow, Move
 
 @dataclass(frozen=True)
 class System:
-    """The scheduler."""
+    """The scheduler. `user`: the caller, by the name that it has there."""
     epoch: Unsigned64
     turn: Unsigned64
     scheduler_pid: Int64
@@ -25,6 +25,7 @@ class System:
     sessions_active: Int
     last_session: Int
     version: Text
+    user: Text
 
 
 @structure("d_host_row")
@@ -108,9 +109,9 @@ class Explanation:
 
 
 class Info(ctypes.Structure):
-    _fields_ = [("struct_size", c_size_t), OF_LIBRARY, *c_fields_of(System), ("host_count", c_size_t),
+    _fields_ = [("struct_size", c_size_t), OF_LIBRARY, *c_fields_of(System)[:-1], ("host_count", c_size_t),
                 ("session_count", c_size_t), ("grain_count", c_size_t), ("hosts", POINTER(HostRow.C)),
-                ("sessions", POINTER(SessionRow.C)), ("grains", POINTER(GrainRow.C))]
+                ("sessions", POINTER(SessionRow.C)), ("grains", POINTER(GrainRow.C)), ("user", c_char_p)]
 
 
 class HostChange(ctypes.Structure):

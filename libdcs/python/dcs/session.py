@@ -17,7 +17,7 @@ from typing import Any, Collection, Deque, Iterator, List, Optional, Sequence, T
 from ._fields import Path
 from ._waiting import AT_THE_END_S, interruptible
 from .errors import CannotRun, Error, GrainDiffers, NothingLeft, NothingYet, ReplayEnd, SessionActive
-from .pool import Pool, default_pool, login_name, with_threads
+from .pool import Pool, default_pool, with_threads
 from .result import CResult, Result, result_of
 from .spec import Grain, check_names, orders
 
@@ -187,7 +187,7 @@ class Session:
         try:
             self.close()
         except GrainDiffers:
-            self.pool.close_session(login_name(), self.number)
+            self.pool.close_session(self.pool.login_name(), self.number)
             self._closed = True
             self.leave()
 
@@ -209,7 +209,7 @@ class Session:
             return
         try:
             if all(row.session != self.number or row.ready + row.running + row.finished + row.killed == 0
-                   for row in self.pool.sessions(login_name())):
+                   for row in self.pool.sessions(self.pool.login_name())):
                 self.pool.call("close_ses", self.number)
                 self.pool.call("clean_ses", self.number)
         except Error:
@@ -228,7 +228,7 @@ class Session:
 
     def _unfinished(self, state: str = "") -> int:
         """Grains that have not ended. -1: the session is not there, or not in that state."""
-        return next((row.ready + row.running for row in self.pool.sessions(login_name())
+        return next((row.ready + row.running for row in self.pool.sessions(self.pool.login_name())
                      if row.session == self.number and state in ("", row.state)), -1)
 
     def _warn_of_unfinished(self) -> None:
@@ -292,7 +292,7 @@ class Session:
 def _forget(pool: Pool, ident: str, skip: Collection[int]) -> None:
     """Closes and removes what earlier runs of this ident left."""
     pool.authorize(ident)
-    for row in pool.sessions(login_name()):
+    for row in pool.sessions(pool.login_name()):
         if row.ident != ident or row.session in skip:
             continue
         if row.state != "terminated":
@@ -305,7 +305,7 @@ def _nameless(pool: Pool) -> Tuple[Pool, str]:
     """For an executor without an ident: one of its own, for which the pool is opened once more. What programs of this host
     that were killed left of this kind is removed."""
     pool, place = pool.again(), f"{os.uname().nodename.replace('_', '-')[:24]}.{_processes()}"
-    for row in pool.sessions(login_name()):
+    for row in pool.sessions(pool.login_name()):
         found = re.fullmatch(rf"executor\.{re.escape(place)}\.(\d+)\.\d+", row.ident)
         if found and not os.path.exists(f"/proc/{found[1]}"):
             with contextlib.suppress(Error), pool.again() as theirs:  # another program may do it at this moment
@@ -336,7 +336,7 @@ def _open(pool: Pool, number: int, mode: str, sent_reset: bool) -> int:
 
 def _find(pool: Pool, ident: str, mode: str, sent_reset: bool, skip: Collection[int]) -> int:
     """The first session of this ident; else a new one under a free number; behind those to skip."""
-    own = [row for row in pool.sessions() if row.user == login_name()]
+    own = [row for row in pool.sessions() if row.user == pool.login_name()]
     mine = sorted(row.session for row in own if row.ident == ident and row.session > max(skip, default=0))
     if mine and mode != "open":
         return _open(pool, mine[0], mode, sent_reset)
