@@ -184,8 +184,8 @@ std::string where_looked(const files::LaunchRecord &launch, const Failure &failu
     if (failure.error != ENOENT || failure.program != There::nothing || launch.writable.empty()) return "";
     const std::string &home = launch.writable.back();
     if (launch.program != home + "/" + launch.argv[0]) return "";
-    return ": a program without a path is looked for there, not in PATH; `command -v " + launch.argv[0] +
-           "` shows a program's path";
+    return ": a program without a path is looked for in the DCS home, not in PATH; `command -v " + launch.argv[0] +
+           "` shows its path";
 }
 
 StartOutcome told(const Failure &failure, const files::LaunchRecord &launch) {

@@ -82,7 +82,7 @@ def told(pool):
         assert path.encode() in err, f"dcs run {path} does not name it: {err}"
         if code == 126:
             assert words.encode() in err or tells(err, "not executable file"), f"dcs run {path}: {err}"
-    bare = ("echo", 127, "a program without a path is looked for there, not in PATH")
+    bare = ("echo", 127, "a program without a path is looked for in the DCS home, not in PATH")
     for number, (path, _, words) in enumerate([*odd_files(os.path.join(pool.base, "call")), bare], 101):
         exit_code, out, err = run([GEXEC, "real", str(number), "0", path, "x"], "", env, pool.base)
         assert exit_code == 125 and b"d_gwait: " in err and tells(err, "host can run remaining"), f"d_gexec {path}: {exit_code}, {err}"
