@@ -67,10 +67,14 @@ def a_link_stops_no_other_pool(base, pool):
 
     daemons = pool.daemons()
     for place, word in look_alikes(base, "links", fill):
-        for words in (("down",), ("backup", "promote", "--yes")):
+        mode = os.stat(place).st_mode
+        for words in (("down",), ("up", "--local", "1", "--mirror", "sync"), ("backup", "promote", "--yes")):
             done = as_root(*words, "--dir", place)
-            assert pool.daemons() == daemons, (place, words, done)
+            assert pool.daemons() == daemons and os.stat(place).st_mode == mode, (place, words, done)
         assert done.returncode == 4 and word in done.stderr, (place, done)
+    beyond = os.path.join(base, "links-home", "pool", "scheduler", "beyond")
+    done = as_root("up", "--local", "1", "--dir", beyond)
+    assert done.returncode == 4 and not os.path.exists(beyond), done
 
 
 def root_stops_its_own_pool(base):

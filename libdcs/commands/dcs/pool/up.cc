@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "base/trusted_path.h"
 #include "client/pool_path.h"
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/pool_directory.h"
@@ -90,13 +91,22 @@ Result<Wanted> wanted_numbers(const Call &call, const Pool &pool) {
     return wanted;
 }
 
+// Root follows no link of another user, who could have it make, change and stop what is not a pool's.
+Status is_ours(const std::string &directory) {
+    const auto owner = account_of_path(directory);
+    if (!owner) return owner.status();
+    struct stat st = {};
+    const bool ours = *owner == ::geteuid() && (::stat(directory.c_str(), &st) != 0 || st.st_uid == *owner);
+    return ours ? Status::ok() : fail(Code::refused, directory + " belongs to another user");
+}
+
 // A directory that holds other people's things must not become a pool by a slip of the finger.
 Status only_a_pool(const Pool &pool) {
     struct stat st = {};
     const std::string &directory = pool.directory();
     if (::stat(directory.c_str(), &st) != 0) return fail_errno(Code::io_error, directory, errno);
     if (!S_ISDIR(st.st_mode)) return fail(Code::io_error, directory + " is not a directory");
-    if (st.st_uid != ::geteuid()) return fail(Code::refused, directory + " belongs to another user");
+    if (Status s = is_ours(directory); !s) return s;
     if (pool.maker() == Pool::Maker::other) return fail(Code::refused, not_by_up(pool));
     const bool recorded = ::access(pool.path("pool").c_str(), F_OK) == 0;
     DIR *list = recorded ? nullptr : ::opendir(directory.c_str());
@@ -286,7 +296,7 @@ int up(const Call &call) {
                           "DIR`, or by another login"});
     // A directory of another user is left alone, and wrong numbers leave no directory behind.
     const bool exists = ::access(pool.directory().c_str(), F_OK) == 0;
-    if (Status ours = exists ? only_a_pool(pool) : Status::ok(); !ours)
+    if (Status ours = exists ? only_a_pool(pool) : is_ours(pool.directory()); !ours && ours.code != Code::not_found)
         return call.fail(failure_of("", ours, another_directory));
     if (const auto wanted = wanted_numbers(call, pool); !wanted) {
         const bool usage = wanted.status().code == Code::invalid;
