@@ -122,10 +122,13 @@ Status Submission::send(Part &part) {
     const Status s = part.files.submit(pool_, message, how);
     const std::size_t end = taken_ + std::get<wire::GexecMany>(message).orders.size();
     DCS_REQUIRE(taken_ < end && end <= count_, "a part has grains, and no more than there are");
-    if (s) taken_ = end;
-    else if (refused >= 0)
+    if (s) {
+        taken_ = end;
+        part.files.submitted();
+    } else if (refused >= 0) {
         for (std::size_t i = taken_; i < end; ++i)
             if (order(i).grain_num == refused) refused_ = i;
+    }
     return s;
 }
 

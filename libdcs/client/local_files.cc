@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/fd.h"
+#include "base/files.h"
 #include "base/limits.h"
 #include "base/sized.h"
 #include "client/ahead.h"
@@ -91,8 +91,8 @@ pki::Sha256 new_digest() {
     return {};
 }
 
-// To its end; `copy` may be null.
-Result<Digested> digest_of(std::FILE *from, std::FILE *copy, const std::string &what) {
+// To its end.
+Result<Digested> digest_of(std::FILE *from, const std::string &what) {
     pki::Sha256 sha = new_digest();
     Digested result;
     std::string buffer(limits::content_piece_bytes, '\0');
@@ -100,12 +100,30 @@ Result<Digested> digest_of(std::FILE *from, std::FILE *copy, const std::string &
         sha.add(std::string_view(buffer).substr(0, n));
         result.size += n;
         if (result.size > limits::content_bytes) return too_large(what);
-        if (copy && std::fwrite(buffer.data(), 1, n, copy) != n) return uncopied(what);
     }
     if (std::ferror(from) != 0) return fail_errno(Code::io_error, "cannot read " + what, errno);
     result.digest = sha.finish();
     return result;
 }
+
+// What a descriptor has to read, piece by piece. The place of a file's descriptor does not change by it.
+class InputPieces {
+public:
+    explicit InputPieces(int fd) : fd_(fd), at_(::lseek(fd, 0, SEEK_CUR)) {}
+    // As many bytes as there are, up to `most`; none: that was the end. False with errno.
+    bool next(std::size_t most, std::string &piece) {
+        if (at_ < 0) return read_to_end(fd_, most - 1, piece);
+        piece.resize(most);
+        const bool read = pread_all(fd_, piece, at_);
+        if (read) at_ += static_cast<off_t>(piece.size());
+        return read;
+    }
+    off_t end() const { return at_; }  // negative: it is no file
+
+private:
+    const int fd_;
+    off_t at_;
+};
 
 // Of files that were not touched since: a thousand grains with one program read it once.
 Result<Digested> digest_of_file(const std::string &path) {
@@ -122,7 +140,7 @@ Result<Digested> digest_of_file(const std::string &path) {
         const std::lock_guard guard(process_mutex());
         if (const auto found = known.find(identity); found != known.end()) return found->second;
     }
-    auto digested = digest_of(file->get(), nullptr, path);
+    auto digested = digest_of(file->get(), path);
     // Written to within the grain of the clock it would look the same.
     if (!digested || wall_clock_ms() - ns(about.st_ctim) / 1'000'000 < 2000) return digested;
     const std::lock_guard guard(process_mutex());
@@ -261,40 +279,44 @@ Status LocalFiles::add_input(const d_grain &grain, wire::GrainSpec &spec) {
     if (!grain.input_path && grain.input_fd < 0) return Status::ok();
     if (grain.input_length > 0 || (grain.input_path && grain.input_fd >= 0))
         return fail(Code::invalid, "the input is given twice: one of input, input_path and input_fd");
-    File from;
-    std::string what = "the input";
+    const std::string what = grain.input_path ? grain.input_path : "the input (input_fd)";
+    File opened;
     if (grain.input_path) {
-        what = grain.input_path;
         auto file = open_file(what);
         if (!file) return file.status();
-        from = std::move(*file);
-    } else {
-        Fd fd(::fcntl(grain.input_fd, F_DUPFD_CLOEXEC, 3));
-        from = File(fd ? ::fdopen(fd.get(), "r") : nullptr);
-        if (!from) return fail_errno(Code::invalid, "input_fd cannot be read", errno);
-        (void)fd.release();
+        opened = std::move(*file);
     }
-    std::string &front = spec.input;
-    front.resize(limits::input_bytes + 1);
-    front.resize(std::fread(front.data(), 1, front.size(), from.get()));
-    if (std::ferror(from.get()) != 0) return fail_errno(Code::io_error, "cannot read " + what, errno);
-    if (front.size() <= limits::input_bytes) return Status::ok();
+    InputPieces from(opened ? ::fileno(opened.get()) : grain.input_fd);
+    const auto unread = [&what] {
+        return fail_errno(errno == EBADF ? Code::invalid : Code::io_error, "cannot read " + what, errno);
+    };
+    if (!from.next(limits::input_bytes + 1, spec.input)) return unread();
+    if (!opened && from.end() >= 0) read_to_.emplace_back(grain.input_fd, from.end());
+    spec.input.shrink_to_fit();
+    if (spec.input.size() <= limits::input_bytes) return Status::ok();
     // It may be a pipe, or change: what is digested is what is brought.
     auto copy = temporary_file();
     if (!copy) return copy.status();
-    if (std::fwrite(front.data(), 1, front.size(), copy->get()) != front.size()) return uncopied(what);
-    front.clear();
-    front.shrink_to_fit();
-    auto rest = digest_of(from.get(), copy->get(), what);
-    if (!rest) return rest.status();
+    std::uint64_t length = 0;
+    for (std::string piece = std::exchange(spec.input, {}); !piece.empty();) {
+        length += piece.size();
+        if (length > limits::content_bytes) return too_large(what);
+        if (std::fwrite(piece.data(), 1, piece.size(), copy->get()) != piece.size()) return uncopied(what);
+        if (!from.next(limits::content_piece_bytes, piece)) return unread();
+    }
+    if (!opened && from.end() >= 0) read_to_.back().second = from.end();
     std::rewind(copy->get());
-    auto whole = digest_of(copy->get(), nullptr, what);
+    auto whole = digest_of(copy->get(), what);
     if (!whole) return whole.status();
     wire::GrainFile entry{wire::FileRole::input, "", whole->digest, whole->size, ""};
     spec.files.push_back(entry);
     copied_bytes_ += whole->size;
     sources_.try_emplace(whole->digest, Source{std::move(entry), {}, std::move(*copy)});
     return Status::ok();
+}
+
+void LocalFiles::submitted() const {
+    for (const auto &[fd, end] : read_to_) ::lseek(fd, end, SEEK_SET);
 }
 
 Status LocalFiles::take(const d_grain &grain, wire::GrainSpec &spec) {

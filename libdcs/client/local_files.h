@@ -3,6 +3,10 @@
 // scheduler's library when it does not have them. None is ever whole in memory.
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
+
+#include <sys/types.h>
 
 #include "client/streams.h"
 #include "dcs.h"
@@ -32,7 +36,10 @@ public:
     void add(LocalFiles other) {
         sources_.merge(other.sources_);
         copied_bytes_ += other.copied_bytes_;
+        read_to_.insert(read_to_.end(), other.read_to_.begin(), other.read_to_.end());
     }
+    // Descriptors of files are at their end from here on; before, a call that failed reads them again.
+    void submitted() const;
     bool any() const { return !sources_.empty(); }
     // Inputs that were copied: how many bytes.
     std::uint64_t copied_bytes() const { return copied_bytes_; }
@@ -52,6 +59,7 @@ private:
 
     std::map<std::string, Source> sources_;  // by digest
     std::uint64_t copied_bytes_ = 0;
+    std::vector<std::pair<int, off_t>> read_to_;  // input_fd, and where it ended
 };
 
 }  // namespace dcs::client

@@ -112,8 +112,10 @@ Status submit(Pool &pool, int session_num, int grain_num, const d_grain *from) {
     if (Status s = fill_spec(*grain, own->order.spec); !s) return s;
     if (Status s = files.take(*grain, own->order.spec); !s) return s;
     own->bytes = bytes_of(own->order.spec);
-    if (files.any() || own->bytes > most_in_group) return submit_alone(pool, *own, files);
-    return submit_grouped(pool, own, files);
+    const bool alone = files.any() || own->bytes > most_in_group;
+    const Status s = alone ? submit_alone(pool, *own, files) : submit_grouped(pool, own, files);
+    if (s) files.submitted();
+    return s;
 }
 
 }  // namespace

@@ -221,7 +221,9 @@ struct d_grain {
     size_t program_count;
     const char *const *outputs; /* names of files that it makes and that are returned with its result; ends in
                                     * NULL; may be NULL. See d_grain_file */
-    /* Standard input instead of `input`, at most 1 GiB: from a file, or from a descriptor to its end. */
+    /* Standard input instead of `input`, at most 1 GiB: from a file, or from a descriptor to its end. A descriptor of a
+     * file is read from its offset on, and a call that fails does not change the offset: the same call reads the same
+     * again. What was read from a pipe or a terminal is lost when the call fails. */
     const char *input_path;
     int input_fd;          /* -1 (the default): none; 0 is this program's standard input */
     int reserved;          /* 0 */
