@@ -2,9 +2,15 @@
 
 #include <cstring>
 
+#include <fcntl.h>
 #include <sys/socket.h>
 
 namespace dcs {
+
+Fd above_standard(Fd fd) noexcept {
+    if (!fd || fd.get() > STDERR_FILENO) return fd;
+    return Fd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+}
 
 bool send_packet(int socket, std::string_view packet, int fd, int flags) noexcept {
     iovec part{const_cast<char *>(packet.data()), packet.size()};

@@ -36,6 +36,10 @@ private:
     int fd_ = -1;
 };
 
+// The same file under a number that is no standard stream's: a program may have closed one and still write to it. For
+// descriptors that stay open while the program runs. None, with errno, if there is no number, as for none.
+Fd above_standard(Fd fd) noexcept;
+
 // A packet of a Unix socket (SOCK_SEQPACKET), which takes `fd` along if it is one. False with errno.
 bool send_packet(int socket, std::string_view packet, int fd = -1, int flags = 0) noexcept;
 // The next one, of which `max` bytes are taken, and its descriptor if it has one. Nothing, with errno, if there is

@@ -2,6 +2,7 @@
 // Time as the cores see it: 64-bit nanoseconds that were read somewhere else and handed in.
 // An Instant counts from an arbitrary origin that does not step (CLOCK_BOOTTIME in the daemons,
 // virtual time in the simulator); only differences mean anything.
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 
@@ -21,7 +22,8 @@ struct Instant {
 
 constexpr Duration milliseconds(std::int64_t n) { return Duration{n * 1'000'000}; }
 constexpr Duration seconds(std::int64_t n) { return Duration{n * 1'000'000'000}; }
-constexpr Duration seconds_of(double s) { return Duration{static_cast<std::int64_t>(s * 1e9)}; }
+// Of a number that is one; of more than the nanoseconds can say, about as many as they can.
+constexpr Duration seconds_of(double s) { return Duration{static_cast<std::int64_t>(std::clamp(s, -9e9, 9e9) * 1e9)}; }
 
 // Saturating, so that never() + anything stays never().
 constexpr Instant operator+(Instant t, Duration d) {

@@ -4,6 +4,7 @@
 #include <exception>
 #include <string>
 
+#include "base/no_cancel.h"
 #include "client/exchange.h"
 #include "dcs.h"
 
@@ -32,6 +33,7 @@ int report(const Status &status);
 
 // Every C call runs in here: nothing may be thrown into a C program. pool null: the default one.
 template <class Body> int c_call(d_pool *pool, Body body) {
+    const NoCancel whole;
     try {
         return report(body(pool_of(pool)));
     } catch (const std::exception &e) {

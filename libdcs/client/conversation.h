@@ -58,12 +58,13 @@ public:
     void broken(const std::string &why, Instant now);
     // Bytes that are not the protocol's: repeating them would not help.
     void nonsense(const Status &why);
-    // The certificate was refused by the scheduler, permanently.
+    // The certificate was refused by the scheduler, permanently; or no connection can be made here.
     void rejected(const Status &why);
     void paused(Instant now);
 
     // Once step() says done: the reply (an ErrorReply is a reply too), or why there is none.
     const Result<wire::AnyMessage> &outcome() const;
+    bool request_left() const { return request_left_; }  // it may take effect
     // The connection may be used for a next call.
     bool connection_good() const { return greeted_; }
     wire::PeerForm form() const { return terms_.form; }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <condition_variable>
 #include <cstdlib>
 #include <utility>
@@ -269,11 +268,12 @@ d_pool::~d_pool() {
 }
 
 Duration d_pool::patience() const {
-    if (const double own = patience_s_; own >= 0) return seconds_of(own);
+    constexpr double most_s = 1e9;  // for ever; of which four times still count
+    if (const double own = patience_s_; own >= 0) return seconds_of(std::min(own, most_s));
     if (const char *text = std::getenv("DCS_PATIENCE_S"); text && *text) {
         char *end = nullptr;
         const double s = std::strtod(text, &end);
-        if (*end == '\0' && std::isfinite(s) && s >= 0 && s <= 1e6) return seconds_of(s);
+        if (*end == '\0' && s >= 0) return seconds_of(std::min(s, most_s));
     }
     return seconds(30);
 }

@@ -145,7 +145,10 @@ struct d_pool *d_pool_open(const struct d_pool_options *options) {
     return made.release();
 }
 
-void d_pool_close(struct d_pool *pool) { delete pool; }
+void d_pool_close(struct d_pool *pool) {
+    const NoCancel whole;
+    delete pool;
+}
 
 int d_pool_set_patience(struct d_pool *pool, double patience_s) {
     return c_call(pool, [&](Pool &p) {

@@ -4,7 +4,9 @@
 #include <cerrno>
 #include <utility>
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 #include "base/limits.h"
@@ -12,9 +14,10 @@
 
 namespace dcs::client {
 Result<File> temporary_file() {
-    if (std::FILE *f = std::tmpfile()) return File(f);
+    const File named(std::tmpfile());
     // No room or no permission there: memory will do.
-    Fd fd(::memfd_create("dcs-stream", MFD_CLOEXEC));
+    Fd fd = named ? Fd(::fcntl(::fileno(named.get()), F_DUPFD_CLOEXEC, STDERR_FILENO + 1))
+                  : above_standard(Fd(::memfd_create("dcs-stream", MFD_CLOEXEC)));
     std::FILE *f = fd ? ::fdopen(fd.get(), "w+") : nullptr;
     if (!f) return fail_errno(Code::io_error, "no temporary file for the stream", errno);
     (void)fd.release();

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "net/socket_calls.h"
 
 namespace dcs::client {
@@ -44,9 +45,9 @@ int open_socket(int family) {
     (void)installed;
     const std::lock_guard lock(sockets().mutex);
     sockets().open.reserve(sockets().open.size() + 1);
-    const int fd = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd >= 0) sockets().open.push_back(fd);
-    return fd;
+    Fd fd = above_standard(Fd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
+    if (fd) sockets().open.push_back(fd.get());
+    return fd.release();
 }
 void close_socket(int fd) {
     const std::lock_guard lock(sockets().mutex);

@@ -165,7 +165,7 @@ std::vector<Case> of_files() {
                   g.input_path = "/etc/passwd";
                   g.input_fd = 0;
               }),
-        field("input_fd cannot Bad descriptor", D_E_INVALID, [](d_grain &g) { g.input_fd = 12345; }),
+        field("cannot read input_fd Bad descriptor", D_E_INVALID, [](d_grain &g) { g.input_fd = 12345; }),
         field("cannot read /proc/self/mem Input/output error", D_E_IO_ERROR,
               [](d_grain &g) { g.input_path = "/proc/self/mem"; }),
     };

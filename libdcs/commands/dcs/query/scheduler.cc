@@ -21,7 +21,7 @@ bool reads_patience() {
     if (text == nullptr || *text == '\0') return false;
     char *end = nullptr;
     const double s = std::strtod(text, &end);
-    if (*end == '\0' && s >= 0 && s <= 1e6) return true;
+    if (*end == '\0' && s >= 0) return true;
     std::fprintf(stderr, "warning: DCS_PATIENCE_S is `%s`, and not a number of seconds: it has no effect\n",
                  printable(text).c_str());
     return false;
