@@ -1,5 +1,5 @@
-// The C calls in a process whose standard streams are closed, whose threads are cancelled, whose descriptors are used up,
-// and one that waits for ever.
+// The C calls in a process whose standard streams are closed, whose threads are cancelled, whose descriptors are
+// used up, and one that waits for ever.
 #include <atomic>
 #include <cerrno>
 #include <cmath>
