@@ -18,7 +18,7 @@ namespace {
 constexpr const char *content_name = "content", *incoming_name = "incoming";
 constexpr std::uint64_t block = 4096;  // minimum size of a content on the disk
 constexpr std::int64_t stale_s = 7 * 24 * 3600;
-constexpr int swept_at_once = 64;
+constexpr std::size_t swept_at_once = 256;
 constexpr std::size_t names_max = 64;  // of one program
 
 Result<Fd> make_folder(int parent, const std::string &name) {
@@ -221,37 +221,34 @@ Status ContentCache::take(Incoming incoming, const std::string &digest, std::uin
 
 // ---- removal ------------------------------------------------------------------------------
 
-bool ContentCache::free_oldest(const Names &needed) {
-    auto oldest = contents_.end();
+// Up to so many that no grain needs, the least recently used first.
+std::vector<std::pair<std::int64_t, std::string>> ContentCache::oldest(std::size_t most) const {
+    const Names needed = needed_();
+    std::vector<decltype(contents_)::const_iterator> found;
     for (auto it = contents_.begin(); it != contents_.end(); ++it)
-        if (needed.count(it->first) == 0 && (oldest == contents_.end() || it->second.used_s < oldest->second.used_s))
-            oldest = it;
-    if (oldest == contents_.end()) return false;
-    const std::string digest = oldest->first;
-    remove(digest);
-    return true;
+        if (needed.count(it->first) == 0) found.push_back(it);
+    const auto end = found.begin() + static_cast<std::ptrdiff_t>(std::min(most, found.size()));
+    std::partial_sort(found.begin(), end, found.end(),
+                      [](const auto &a, const auto &b) { return a->second.used_s < b->second.used_s; });
+    std::vector<std::pair<std::int64_t, std::string>> named;
+    for (auto it = found.begin(); it != end; ++it) named.emplace_back((*it)->second.used_s, (*it)->first);
+    return named;
 }
 
 bool ContentCache::sweep(std::int64_t now_s) {
-    const Names needed = needed_();
-    int gone = 0;
-    for (auto it = contents_.begin(); it != contents_.end() && gone < swept_at_once;) {
-        const std::string digest = it->first;
-        const bool stale = it->second.used_s + stale_s < now_s && needed.count(digest) == 0;
-        ++it;
-        if (!stale) continue;
+    bool some = false;
+    for (const auto &[used_s, digest] : oldest(swept_at_once)) {
+        if (used_s + stale_s >= now_s && bytes_ <= max_bytes_) break;
         remove(digest);
-        ++gone;
+        some = true;
     }
-    while (bytes_ > max_bytes_ && gone < swept_at_once && free_oldest(needed)) ++gone;
-    return gone > 0;
+    return some;
 }
 
 bool ContentCache::make_room() {
-    const Names needed = needed_();
-    bool some = false;
-    while (free_oldest(needed)) some = true;
-    return some;
+    const auto all = oldest(contents_.size());
+    for (const auto &[used_s, digest] : all) remove(digest);
+    return !all.empty();
 }
 
 }  // namespace dcs::server

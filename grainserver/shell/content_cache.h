@@ -9,6 +9,8 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/files.h"
 #include "base/large_file.h"
@@ -86,7 +88,7 @@ private:
     void begin_large(Coming &coming);
     Status append(Coming &coming, const std::string &bytes);
     void set(const std::string &digest, std::uint64_t size, std::int64_t used_s);
-    bool free_oldest(const Names &needed);
+    std::vector<std::pair<std::int64_t, std::string>> oldest(std::size_t most) const;
 
     std::string path_;
     Fd library_, incoming_;

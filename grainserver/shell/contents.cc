@@ -50,10 +50,10 @@ void Contents::go_on() {
     if (next->second.empty()) jobs_.erase(next);
 }
 
-void Contents::tidy() {
+bool Contents::tidy() {
     sending_.reset();
-    cache_.sweep(wall_seconds());
     outputs_.clear();
+    return cache_.sweep(wall_seconds());
 }
 
 Work Contents::read_digest(int fd, std::string *digest) {

@@ -43,7 +43,7 @@ public:
     // ---- the loop ----
     bool busy() const { return !jobs_.empty(); }
     void go_on();  // one slice; user by user
-    void tidy();   // from time to time, when idle
+    bool tidy();   // from time to time, when idle; true: again soon
 
 private:
     struct Job {

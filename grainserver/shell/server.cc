@@ -18,7 +18,7 @@
 namespace dcs::server {
 namespace {
 constexpr std::size_t arrivals_max = 256;
-constexpr Duration tidy_interval = seconds(60);
+constexpr Duration tidy_interval = seconds(60), tidy_pause = milliseconds(50);
 constexpr Duration figures_last = milliseconds(500);
 
 net::Limits link_limits() {
@@ -279,9 +279,9 @@ void Server::keep_contents() {
         if (const Status s = files_.remove_some(); !s)
             log_(Level::error, "cannot remove the files of an ended grain: " + s.text);
     if (contents_.busy() || boot_clock() < tidy_at_) return;
-    contents_.tidy();
+    const bool more = contents_.tidy();
     files_.tidy_spares();
-    tidy_at_ = boot_clock() + tidy_interval;
+    tidy_at_ = boot_clock() + (more ? tidy_pause : tidy_interval);
 }
 
 Status Server::run(Signals &signals) {

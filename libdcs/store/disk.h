@@ -68,6 +68,8 @@ public:
     // store syncs file by file.
     virtual bool sync_all_reports() const { return true; }
     virtual Result<std::uint64_t> free_bytes() = 0;
+    // How many more files it can hold (inodes). Many file systems have no limit.
+    virtual Result<std::uint64_t> free_files() { return UINT64_MAX; }
 };
 
 }  // namespace dcs::store

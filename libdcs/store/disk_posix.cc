@@ -46,11 +46,13 @@ public:
     void write_back(const std::string &path) override;
     bool sync_all_reports() const override { return reports_; }
     Result<std::uint64_t> free_bytes() override;
+    Result<std::uint64_t> free_files() override;
 
 private:
     Status failed(const char *what, const std::string &path, int error) const {
         return below_.failed(what, path, error);
     }
+    Result<struct statvfs> room();
     Result<Fd> open_file(const std::string &path, int flags, std::uint64_t *size);
     Status write_at(int fd, std::uint64_t offset, std::string_view bytes, const std::string &path);
     Result<std::vector<std::string>> read_names(DIR *stream, const std::string &path);
@@ -288,11 +290,23 @@ Status PosixDisk::sync_all() {
     return ::syncfs(below_.root()) == 0 ? Status::ok() : failed("sync the file system of", "", errno);
 }
 
-Result<std::uint64_t> PosixDisk::free_bytes() {
+Result<struct statvfs> PosixDisk::room() {
     struct statvfs about;
     while (::fstatvfs(below_.root(), &about) != 0)
         if (errno != EINTR) return failed("ask for free space of", "", errno);
-    return static_cast<std::uint64_t>(about.f_bavail) * about.f_frsize;
+    return about;
+}
+
+Result<std::uint64_t> PosixDisk::free_bytes() {
+    const auto about = room();
+    if (!about) return about.status();
+    return static_cast<std::uint64_t>(about->f_bavail) * about->f_frsize;
+}
+
+Result<std::uint64_t> PosixDisk::free_files() {
+    const auto about = room();
+    if (!about) return about.status();
+    return about->f_files == 0 ? UINT64_MAX : static_cast<std::uint64_t>(about->f_favail);
 }
 
 // syncfs reports lost writes since Linux 5.8.

@@ -116,6 +116,7 @@ private:
     Status note(Status status);
 
     // reserve.cc
+    Status check_files(const TurnPlan &plan, Room room);
     Status check_space(const TurnPlan &plan, Room room);
     Status use_reserve(std::uint64_t free, std::uint64_t before, std::uint64_t after);
     Status grow_reserve();

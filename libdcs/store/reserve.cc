@@ -28,17 +28,35 @@ Status no_room(std::uint64_t free, std::uint64_t need) {
                                     std::to_string(need) + " are needed: free some space, then repeat");
 }
 
+// What is applied may make a file and a directory for each step, and other turns wait to be applied. The rest is for
+// roots, and for what is a way out of it: the removal of sessions.
+constexpr std::uint64_t files_for_step = 2, files_for_turn = 8, files_kept = 64;
+
 }  // namespace
 
 Result<Space> Engine::space() {
     Result<std::uint64_t> free = disk_.free_bytes();
     if (!free) return free.status();
-    return Space{*free, reserve_ == options_.reserve_bytes};
+    Result<std::uint64_t> files = disk_.free_files();
+    if (!files) return files.status();
+    return Space{*free, *files, reserve_ == options_.reserve_bytes};
+}
+
+Status Engine::check_files(const TurnPlan &plan, Room room) {
+    const std::uint64_t need = files_for_step * plan.steps.size() + behind_.files().size() + files_for_turn +
+                               (room == Room::ordinary ? files_kept : 0);
+    Result<std::uint64_t> free = disk_.free_files();
+    if (!free) return free.status();
+    if (*free >= need) return Status::ok();
+    return fail(Code::no_space, "the backing store's disk can hold " + std::to_string(*free) +
+                                    " more files (free inodes), but " + std::to_string(need) +
+                                    " are needed: remove some files, then repeat");
 }
 
 // Before the commit a turn needs room for its root and big temporaries, afterwards for their final
 // files in the trees, and for the stamp.
 Status Engine::check_space(const TurnPlan &plan, Room room) {
+    if (Status status = check_files(plan, room); !status) return status;
     const std::uint64_t before = plan.root_bytes + plan.big_bytes + options_.turn_room / 2;
     const std::uint64_t own =
         plan.all_bytes - plan.placed_bytes + options_.step_room * plan.steps.size() + options_.turn_room / 2;

@@ -102,6 +102,7 @@ struct RecoveryReport {
 // The free space of the store's disk.
 struct Space {
     std::uint64_t free_bytes = 0;
+    std::uint64_t free_files = UINT64_MAX;  // inodes
     bool reserve = true;  // false: a turn on a full disk has used a part of it, which is not restored yet
 };
 

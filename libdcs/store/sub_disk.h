@@ -33,6 +33,7 @@ public:
     Status sync_all() override { return disk_.sync_all(); }
     bool sync_all_reports() const override { return disk_.sync_all_reports(); }
     Result<std::uint64_t> free_bytes() override { return disk_.free_bytes(); }
+    Result<std::uint64_t> free_files() override { return disk_.free_files(); }
 
 private:
     std::string at(const std::string &path) const { return path.empty() ? directory_ : join(directory_, path); }

@@ -62,7 +62,8 @@ Status Library::take_directory(const std::string &name, Instant now) {
         if (!digest) continue;
         auto size = disk_.size(path + "/" + file);
         if (!size) return size.status();
-        contents_[*digest] = Content{*size, false, now};
+        // When it was used is not known. Counted from now, it would stay for ever where each start comes within the day.
+        contents_[*digest] = Content{*size, false, now + seconds(limits::content_found_s - limits::content_unnamed_s)};
     }
     return disk_.sync_dir(path);
 }

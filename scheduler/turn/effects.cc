@@ -258,6 +258,12 @@ void Effects::act(const core::ReplyDoctor &e) {
                             ? ", and every call soon: those that need more room than there is"
                             : ""),
              "remove closed sessions (dcs session clean), or free other space on this disk"});
+    if (room && room->free_files < limits::disk_low_files)
+        reply.problems.push_back(
+            {"backing store", "inodes",
+             "its disk" + whose + " can hold only " + std::to_string(room->free_files) + " more files (free inodes)",
+             "calls that need new files, such as submissions, are refused soon",
+             "remove closed sessions (dcs session clean), or other files on this disk"});
     if (room && !room->reserve)
         reply.problems.push_back({"backing store", "reserve", "its reserve for a full disk is used up",
                                   "every call that needs more room is refused",

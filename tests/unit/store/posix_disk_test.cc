@@ -276,6 +276,47 @@ TEST_CASE("a really full file system") {
     else CHECK(result == 0);
 }
 
+TEST_CASE("a file system that can hold no more files refuses, and goes on when there is room") {
+    const int result = in_child([] {
+        if (::unshare(CLONE_NEWNS | (::geteuid() == 0 ? 0 : CLONE_NEWUSER)) != 0) return 77;
+        char name[] = "/tmp/dcs-inodes-XXXXXX";
+        if (!::mkdtemp(name)) return 1;
+        (void)::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
+        if (::mount("dcs", name, "tmpfs", 0, "size=64m,nr_inodes=400") != 0) return ::rmdir(name), 77;
+        int code = 0;
+        {
+            auto disk = open_posix_disk(name);
+            if (!disk) return 2;
+            const Forest forest{{"t", {}, {"status", Shape::pair, Action::replace, ""}}};
+            auto store = Store::open(**disk, forest, StoreOptions{}, nullptr);
+            if (!store) return 3;
+            const auto put = [&](int tree, Room room = Room::ordinary) {
+                return (*store)->commit({TreeUpdate{"a" + std::to_string(tree), "t", {{"status", "s", 0}}, false}},
+                                        room);
+            };
+            int made = 0;
+            while (made < 400 && put(made).answer == Answer::done) ++made;
+            if (made < 50 || made == 400 || put(made).status.code != Code::no_space) code = 4;
+            if (put(made).status.text.find("inodes") == std::string::npos) code = 5;
+            // Other programs take all.
+            int others = 0;
+            while ((*disk)->create("other" + std::to_string(others), "")) ++others;
+            for (const Room room : {Room::ordinary, Room::reserve})
+                if (put(0, room).status.code != Code::no_space) code = 6;
+            if (*(*disk)->free_files() != 0 || (*store)->space()->free_files != 0) code = 7;
+            for (int i = 0; i < others; ++i) (void)(*disk)->remove("other" + std::to_string(i));
+            if (put(made).status.code != Code::no_space || put(0, Room::reserve).answer != Answer::done) code = 8;
+            for (int i = 0; i < made; ++i)
+                if (*(*disk)->size("a" + std::to_string(i) + "/status") == 0) code = 9;
+        }
+        (void)::umount2(name, MNT_DETACH);
+        (void)::rmdir(name);
+        return code;
+    });
+    if (result == 77) WARN("SKIPPED: no private mounts here, a file system without inodes was not tried");
+    else CHECK(result == 0);
+}
+
 TEST_CASE("network file systems are refused, and missing directories") {
     CHECK(check_file_system(0xEF53, "/x"));
     CHECK(check_file_system(0x58465342, "/x"));
