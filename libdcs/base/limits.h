@@ -69,7 +69,9 @@ inline constexpr std::size_t file_names_bytes = 64 * 1024;
 inline constexpr std::size_t content_uploads_each = 64;
 inline constexpr std::size_t content_uploads = 1024;
 // A content that no grain names stays so long after it was last put or asked for.
-inline constexpr std::int64_t content_unnamed_s = 24 * 3600, content_found_s = 3600;  // the second: after a start
+inline constexpr std::int64_t content_unnamed_s = 24 * 3600;
+// The same of what a start finds.
+inline constexpr std::int64_t content_found_s = 3600;
 // The library leaves so much of its disk to the backing store.
 inline constexpr std::uint64_t library_leaves_bytes = 256u << 20;
 // What the passive backup holds on its disk at most; above it servers keep their reports themselves.
@@ -113,7 +115,8 @@ inline constexpr std::size_t nogo_items = 4096;
 // Checkpoint and unread input that an imported grain may have: they travel in one launch.
 inline constexpr std::size_t restart_bytes = report_bytes - (1u << 20);
 // Less free room than this where the backing store lies is worth a warning.
-inline constexpr std::size_t disk_low_bytes = 64u << 20, disk_low_files = 2048;
+inline constexpr std::size_t disk_low_bytes = 64u << 20;
+inline constexpr std::size_t disk_low_files = 2048;
 // Default number of attempts of a grain (paper 5.4: fails three times, then is given up).
 inline constexpr int attempts = 3;
 inline constexpr std::int32_t cores = 65536;  // that a grain can ask for

@@ -352,7 +352,7 @@ public:
     static session resume(const std::string &ident, bool sent_reset = true) { return pool().resume(ident, sent_reset); }
     session(session &&from) noexcept
         : where_(from.where_),
-          number_(std::exchange(from.number_, 0)),
+          number_(std::exchange(from.number_, -1)),
           open_(std::exchange(from.open_, false)),
           unwinding_(from.unwinding_),
           process_(from.process_),
@@ -399,7 +399,7 @@ public:
     bool poll(result &to) { return take(D_NO_BLOCK, to, 1); }
     result_range results(int batch = 64) { return result_range(this, batch); }
 
-    // The grain does not run again, and a result that was not yet taken is discarded.
+    // The grain does not run again, and a result that was not yet taken is discarded; results() takes some ahead.
     void kill(int number) { check(d_pool_gkill(where_.handle(), number_, number)); }
     // Terminates the session; results stay, and a rerun replays them.
     void close() {

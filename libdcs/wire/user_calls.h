@@ -230,7 +230,7 @@ struct GrainRow {
     std::vector<std::string> argv;
     std::vector<std::string> nogo;  // hosts on which it must not be tried
     std::vector<MoveRow> moves;     // the latest, oldest first
-    std::vector<GrainFile> files;   // its outputs
+    std::vector<GrainFile> files;   // its outputs; in a list the first one that it ended without
     std::int32_t starts = 0;        // of a process, on all hosts
     // Of all incarnations; the greatest resident set.
     double user_s = 0, system_s = 0;

@@ -208,6 +208,8 @@ wire::GrainRow grain_row(const Draft &d, const GrainKey &key, const Grain &g) {
         row.exit_code = end->exit_code;
         row.signal = end->signal;
         row.result_index = end->result_index;
+        for (const wire::GrainFile &file : g.files->outputs)
+            if (file.digest.empty() && row.files.empty()) row.files = {file};
     }
     row.cpu_s = cpu_of(usage);
     row.user_s = static_cast<double>(usage.user_us) / 1e6;

@@ -62,7 +62,7 @@ Status Library::take_directory(const std::string &name, Instant now) {
         if (!digest) continue;
         auto size = disk_.size(path + "/" + file);
         if (!size) return size.status();
-        // When it was used is not known. Counted from now, it would stay for ever where each start comes within the day.
+        // When it was used is not known. Counted from now, it would stay for ever where each day has a start.
         contents_[*digest] = Content{*size, false, now + seconds(limits::content_found_s - limits::content_unnamed_s)};
     }
     return disk_.sync_dir(path);

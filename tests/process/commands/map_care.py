@@ -90,6 +90,18 @@ def submitted(pool, folder):
     pool.dcs("submit", "--wait", "job.toml", cwd=folder)
 
 
+def without_output(pool, folder):
+    """A grain that ends without its output has failed, and alone runs again."""
+    words = ["map", "--output", "out={}.made", "--", "sh", "-c", f"echo $1 >>{folder}/tries; test $1 = 0 || test -e {folder}/cured || exit 0; echo $1 >out",
+             "sh", ":::", "0", "1"]
+    assert pool.dcs(*words, cwd=folder, check=False).returncode == 1
+    assert pool.dcs("grain", "ls", "last", "--state", "failed", "-o", "name").stdout.split() == [f"{pool.json('session', 'show', 'last')['session']['session']}:2".encode()]
+    write(folder, "cured")
+    pool.dcs(*words, cwd=folder)
+    assert read_text(os.path.join(folder, "1.made")) == "1\n"
+    assert sorted(read_text(os.path.join(folder, "tries")).split()) == ["0", "1", "1"]
+
+
 def no_reader(pool, folder):
     with pool.start([DCS, "run", "--live", "--", "sh", "-c", "while echo line; do sleep 0.1; done"], cwd=folder, stdout=subprocess.PIPE,
                     stdin=subprocess.DEVNULL) as running:
@@ -191,11 +203,11 @@ def main():
     with Pool(servers=1, slots=2) as pool:
         folder = os.path.join(pool.base, "work")
         os.mkdir(folder)
-        for part in (several_files, results_of_others, killed, interrupted, submitted, no_reader, slow_reader, full_disk, closed_input, places,
+        for part in (several_files, results_of_others, killed, interrupted, submitted, without_output, no_reader, slow_reader, full_disk, closed_input, places,
                      log_of_another, no_result, waits_for_a_host):
             part(pool, folder)
         above_a_pool(pool)
-    print("14 passed, 0 failed")
+    print("15 passed, 0 failed")
 
 
 if __name__ == "__main__":

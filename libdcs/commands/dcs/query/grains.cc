@@ -145,7 +145,10 @@ std::string DetailedRows::item_at(std::size_t i, std::size_t columns) {
     return shortened(printable(row.label.empty() ? label_of(row.argv, columns) : row.label), columns);
 }
 
-bool is_failed(const wire::GrainRow &row) { return row.state == "finished" && (row.exit_code != 0 || row.signal != 0); }
+bool is_failed(const wire::GrainRow &row) {
+    const auto lacks = [](const wire::GrainFile &output) { return output.digest.empty(); };
+    return row.state == "finished" && (row.exit_code != 0 || row.signal != 0 || std::ranges::any_of(row.files, lacks));
+}
 
 bool is_over(const wire::GrainRow &row) { return row.state == "finished" || row.state == "killed"; }
 
