@@ -128,9 +128,10 @@ void do_connect(Pool &pool, Line &l, Conversation &c, Instant until, Notice &not
     const bool no_number = r.error == EMFILE || r.error == ENFILE;
     if (r.error == 0) c.connected(boot_clock());
     else if (no_number && !c.request_left())
-        c.rejected(fail(Code::limit, "no descriptor is free for a connection to the scheduler: close some, or raise "
-                                     "the limit (ulimit -n): " +
-                                     r.why));
+        c.rejected(fail(Code::limit,
+                        "no descriptor is free for a connection to the scheduler: close some, or raise "
+                        "the limit (ulimit -n): " +
+                            r.why));
     else c.refused(r.why, r.hopeless && !(r.clocks && pool.scheduler_met()), boot_clock());
 }
 
