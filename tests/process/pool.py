@@ -50,6 +50,17 @@ def tells(text, words):
     return any(about(line, words) for line in (text.decode(errors="replace") if isinstance(text, bytes) else text).splitlines())
 
 
+def raises(kind, call, *words):
+    """The error of this kind that the call raises; its text has these words."""
+    try:
+        call()
+    except kind as error:
+        for word in words:
+            assert word in str(error), f"{word!r} is not in {error}"
+        return error
+    raise AssertionError(f"no {kind.__name__}")
+
+
 def wait_for(what, condition, timeout=60.0, step=0.05):
     """Waits until condition() is true and returns its value; the limit only ends a hung test."""
     end = time.monotonic() + timeout

@@ -15,7 +15,6 @@ from ._fields import number, text
 from .errors import error_of
 
 
-
 class _Session(c_int):
     name = "the session's number"
 

@@ -8,18 +8,8 @@ import pickle
 import sys
 import threading
 
-from pool import wait_for
+from pool import raises, wait_for
 from python_calls import dcs, pool_of_python, said
-
-
-def raises(kind, call, *words):
-    try:
-        call()
-    except kind as error:
-        for word in words:
-            assert word in str(error), f"{word!r} is not in {error}"
-        return error
-    raise AssertionError(f"no {kind.__name__}")
 
 
 # Behind what an earlier run recorded, and in another environment, submissions are repeated.

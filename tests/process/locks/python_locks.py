@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 
-from pool import BIN, ROOT, program, wait_for
+from pool import BIN, ROOT, program, raises, wait_for
 
 PACKAGE = os.path.join(ROOT, "libdcs/python")
 PYTHON = "/usr/bin/python3"
@@ -135,16 +135,6 @@ def forks(env):
             assert done.returncode == 0, (kind, way, done.stderr)
     done = subprocess.run([PYTHON, "-c", ADOPTED], env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-
-
-def raises(kind, call, *words):
-    try:
-        call()
-    except kind as error:
-        for word in words:
-            assert word in str(error), f"{word!r} is not in {error}"
-        return error
-    raise AssertionError(f"no {kind.__name__}")
 
 
 def main():
