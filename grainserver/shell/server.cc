@@ -280,7 +280,7 @@ void Server::keep_contents() {
             log_(Level::error, "cannot remove the files of an ended grain: " + s.text);
     if (contents_.busy() || boot_clock() < tidy_at_) return;
     const bool more = contents_.tidy();
-    files_.tidy_spares();
+    if (!more) files_.tidy_spares();  // which counts the intervals
     tidy_at_ = boot_clock() + (more ? tidy_pause : tidy_interval);
 }
 

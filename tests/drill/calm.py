@@ -59,8 +59,9 @@ class Calm:
         return (self.cluster.backup_status() or {}).get("reports", 0)
 
     def held(self):
-        """Grains of which a server has something that no other process has."""
-        return [entry for name in SERVERS for entry in os.listdir(os.path.join(self.cluster.directory(name), "grains"))]
+        """Grains of which a server has something that no other process has; directories kept for reuse are of none."""
+        return [entry for name in SERVERS for entry in os.listdir(os.path.join(self.cluster.directory(name), "grains"))
+                if not entry.startswith("spare-")]
 
     def drained(self):
         status = self.cluster.backup_status()
