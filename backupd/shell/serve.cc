@@ -156,6 +156,7 @@ void Service::handle(net::Arrival arrival) {
     Arrival a{.conn = arrival.conn};
     switch (arrival.what) {
     case net::What::woken: return;
+    case net::What::held_up: return log_warn(arrival.why);
     case net::What::refused: return log_warn("a peer at " + arrival.address + " was refused: " + arrival.why);
     case net::What::ready: return readable(arrival.watch);
     case net::What::opened:

@@ -191,6 +191,7 @@ private:
     std::map<std::string, std::size_t> of_certificate_;                           // by key, or name
     std::map<std::string, OfUser> held_;                                          // at TLS doors, by Wire::charged_to
     std::size_t open_ = 0;                                                        // sockets of wires
+    bool held_up_ = false;                                                        // an Arrival said so
     std::set<std::pair<Instant, ConnId>> checks_;                                 // in time of served_now()
     Duration away_;                                                               // how long no peer was served, in all
     Instant left_;                                                                // when wait() was last left

@@ -24,12 +24,13 @@ struct Peer {
 };  // of a Unix socket
 
 enum class What : std::uint8_t {
-    opened,  // a peer came in through `door`, or our connect() succeeded (door < 0)
-    frame,   // one whole frame: header checked against the connection's limit, payload as it came
-    closed,  // by the peer, by an error, by a deadline; `why` says. Nothing follows on this ConnId
-    ready,   // a watched descriptor is readable (`watch`)
-    woken,   // wake() was called
-    refused  // a peer at a TLS door did not get in: `address`, `why`; there is no ConnId
+    opened,   // a peer came in through `door`, or our connect() succeeded (door < 0)
+    frame,    // one whole frame: header checked against the connection's limit, payload as it came
+    closed,   // by the peer, by an error, by a deadline; `why` says. Nothing follows on this ConnId
+    ready,    // a watched descriptor is readable (`watch`)
+    woken,    // wake() was called
+    refused,  // a peer at a TLS door did not get in: `address`, `why`; there is no ConnId
+    held_up   // once: descriptors have become few, so peers wait in the doors' queues until others leave; `why`
 };
 struct Arrival {
     What what = What::woken;
@@ -57,6 +58,7 @@ struct Limits {
     // TLS doors: instead of max_payload for a peer that showed no certificate. `hello` is the time for the handshake,
     // and then once more for the first frame.
     std::size_t stranger_payload = limits::hello_frame_bytes;
+    bool of_pool = false;  // a door of the pool's daemons: takes half of the descriptors that other doors leave
 };
 
 class Loop {

@@ -9,12 +9,14 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/planted.h"
 #include "base/text.h"
 
 namespace dcs::net {
@@ -121,6 +123,19 @@ int connect_unix_socket(const std::string &path) {
 
 Instant share_of_time(Instant end, Instant now, std::size_t left) {
     return now + Duration{(end - now).ns / static_cast<std::int64_t>(left)};
+}
+
+std::string few_descriptors(int listener, bool of_pool) {
+    constexpr rlim_t kept_most = 64;
+    rlimit now{};
+    ::getrlimit(RLIMIT_NOFILE, &now);
+    const rlim_t all = std::min(now.rlim_cur / 4, kept_most), kept = of_pool ? all / 2 : all;
+    const Fd next(::fcntl(listener, F_DUPFD_CLOEXEC, 0));
+    if (planted("net.takes_all_descriptors") || (next && static_cast<rlim_t>(next.get()) < now.rlim_cur - kept))
+        return {};
+    return "peers wait for a connection until others leave, because this process may open only " +
+           std::to_string(now.rlim_cur) + " files and keeps the last " + std::to_string(kept) +
+           " for its own: raise ulimit -Hn (LimitNOFILE=)";
 }
 
 int accept_socket(int listener) {

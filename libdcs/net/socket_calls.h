@@ -23,6 +23,9 @@ int connect_to_path(int socket, const std::string &path, Duration wait);
 // A connected descriptor, or -1 and errno; EAGAIN: the listener's queue was full for 50 ms, try again.
 int connect_unix_socket(const std::string &path);
 
+// Why to accept no connection now; empty: one may come. It would get the lowest free number, and the highest ones are for
+// the store and all else that this process opens.
+std::string few_descriptors(int listener, bool of_pool);
 // A connection from a listening descriptor, or -1 and errno.
 int accept_socket(int listener);
 

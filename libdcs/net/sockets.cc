@@ -54,7 +54,7 @@ Task AsioLoop::accept_peers(ListenerPtr listener) {
         auto [error] = co_await listener->socket.async_wait(Descriptor::wait_read, awaiting);
         if (error) co_return;
         if (accept_some(*listener)) continue;
-        // Out of descriptors or memory: the queue keeps them, and asking at once would spin.
+        // Few descriptors, or no memory: the queue keeps them, and asking at once would spin.
         timer.expires_after(accept_pause);
         co_await timer.async_wait(awaiting);
         if (!listener->socket.is_open()) co_return;
@@ -64,6 +64,9 @@ Task AsioLoop::accept_peers(ListenerPtr listener) {
 // False when the system cannot give a connection now.
 bool AsioLoop::accept_some(Listener &listener) {
     for (int n = 0; n < accepts_at_once; ++n) {
+        const std::string why = few_descriptors(listener.socket.native_handle(), listener.limits.of_pool);
+        if (!why.empty() && !std::exchange(held_up_, true)) arrive({.what = What::held_up, .why = why});
+        if (!why.empty()) return false;
         int fd = accept_socket(listener.socket.native_handle());
         if (fd < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
         if (listener.tls) let_stranger_in(listener, fd);

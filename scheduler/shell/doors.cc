@@ -44,6 +44,7 @@ Result<Doors> open_doors(net::Loop &loop, keeper::KeeperClient &keeper, const st
     if (!user) return user.status();
     net::Limits servers = door_limits(limits::server_frame_bytes);
     servers.per_user = limits::connections;  // all of a pool's servers may be one user's
+    servers.of_pool = true;
     const auto server = loop.listen_unix(directory, "server.sock", 0600, servers);
     if (!server) return server.status();
     doors.user = *user;

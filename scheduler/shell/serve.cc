@@ -28,6 +28,8 @@ constexpr Duration flush_retry = seconds(10);
 constexpr std::size_t arrivals_at_once = 1024;
 // Replies to the last commit leave within this, or their peers ask again.
 constexpr Duration farewell = milliseconds(100);
+// What a grain server says first. Others who come through its door only ask.
+const std::uint16_t of_server = wire::kind_of(wire::CallIn{});
 
 bool owner_or_root(std::uint32_t uid) { return uid == 0 || uid == ::geteuid(); }
 
@@ -180,6 +182,7 @@ void Service::handle(net::Arrival arrival) {
     switch (arrival.what) {
     case net::What::woken: return;
     case net::What::ready: return readable(arrival.watch);
+    case net::What::held_up: return log_warn(arrival.why);
     case net::What::refused:
         DCS_REQUIRE(doors_.tls, "only the door for other hosts refuses by itself");
         return turn_.take_refusal(doors_.tls->refused(boot_clock(), arrival));
@@ -187,6 +190,8 @@ void Service::handle(net::Arrival arrival) {
         return doors_.tls && doors_.tls->is(arrival.door) ? opened_from_afar(arrival) : opened(arrival);
     case net::What::frame:
         if (about_copy(arrival)) return;
+        if (own_peers_.count(a.conn) != 0 && arrival.header.kind == of_server)
+            server_processes_.called_in(a.conn, arrival.peer.pid);
         a.kind = turn::Arrival::Kind::frame;
         a.header = arrival.header;
         a.payload = std::move(arrival.payload);
@@ -236,10 +241,7 @@ void Service::opened(const net::Arrival &arrival) {
                  ") connected to the grain servers' socket and was refused");
         return loop_.close(arrival.conn);
     }
-    if (a.door == turn::Door::server) {
-        own_peers_.insert(a.conn);
-        server_processes_.opened(a.conn, arrival.peer.pid);
-    }
+    if (a.door == turn::Door::server) own_peers_.insert(a.conn);
     log_debug("connection " + to_text(a.conn) + " of " + a.user + ", pid " + std::to_string(arrival.peer.pid));
     turn_.take(std::move(a));
 }

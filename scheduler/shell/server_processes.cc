@@ -20,9 +20,8 @@ void ServerProcesses::forget(std::map<pid_t, One>::iterator it) {
     by_pid_.erase(it);
 }
 
-// At once, before the number can mean another process. If it did all the same, that one lives, and the host is waited
-// for as one that is silent.
-void ServerProcesses::opened(ConnId conn, pid_t pid) {
+// Should the number mean another process by now, that one lives, and the host is waited for as one that is silent.
+void ServerProcesses::called_in(ConnId conn, pid_t pid) {
     if (const auto before = by_pid_.find(pid); before != by_pid_.end()) forget(before);
     if (pid <= 0 || by_pid_.size() >= limits::connections) return;
     Fd fd(static_cast<int>(::syscall(nr_pidfd_open, pid, 0)));

@@ -16,8 +16,8 @@ class ServerProcesses {
 public:
     explicit ServerProcesses(net::Loop &loop) : loop_(loop) {}
     ~ServerProcesses();
-    // Of a link that has just come. Where the kernel gives no hold on the process nothing follows.
-    void opened(ConnId conn, pid_t pid);
+    // A server says who it is. Where the kernel gives no hold on its process nothing follows.
+    void called_in(ConnId conn, pid_t pid);
     // A watched descriptor is readable: the latest link of the process that has ended; nothing if it is none of these.
     std::optional<ConnId> ended(int watch);
 

@@ -1,10 +1,12 @@
 // How connections come about, and what else wakes a loop.
+#include <algorithm>
 #include <atomic>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <thread>
 
 #include "peers.h"
+#include "support/about.h"
 
 using namespace peers;
 
@@ -230,4 +232,36 @@ TEST_CASE("a left-over socket is replaced, anything else is not") {
     Result<Door> door = loop->listen_unix(dir.path(), "file", 0600, limits);
     REQUIRE_FALSE(door);
     CHECK(door.status().code == Code::invalid);
+}
+
+TEST_CASE("connections leave descriptors to all else, and those that wait come in when others have left") {
+    const bool of_pool = GENERATE(false, true);
+    Limits limits = limits_of(1000, 60'000, 60'000);
+    limits.of_pool = of_pool;
+    Server server(limits);
+    std::vector<int> clients(100);
+    const Descriptors enough(1024);
+    for (int &client : clients) REQUIRE((client = raw_connect(server.path())) >= 0);
+    const rlim_t most = static_cast<rlim_t>(clients.back()) + 81, kept = std::min<rlim_t>(64, most / 4) / (of_pool + 1);
+    const Descriptors few(most);
+    std::size_t in = 0;
+    Arrival next = server.inbox.next();
+    for (; next.what == What::opened; next = server.inbox.next()) ++in;
+    CHECK(next.what == What::held_up);
+    CHECK(next.why == about("may open only " + std::to_string(most)));
+    CHECK(in == 80 - kept);
+    std::vector<int> files;
+    for (rlim_t n = 0; n < kept; ++n) files.push_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    CHECK(std::count(files.begin(), files.end(), -1) == 0);
+    for (const int file : files) ::close(file);
+    while (clients.size() > in) {  // the number of a client that leaves is one for another client
+        ::close(clients.back());
+        clients.pop_back();
+    }
+    while (in < 100) {
+        next = server.inbox.next();
+        CHECK((next.what == What::opened || next.what == What::closed));
+        in += next.what == What::opened;
+    }
+    for (const int client : clients) ::close(client);
 }

@@ -1,11 +1,13 @@
 #pragma once
 // What the tests of the loop need: a scratch directory, frames, a plain blocking socket as the other
 // side, and a way to let a loop run until something happened.
+#include <algorithm>
 #include <cstring>
 #include <dirent.h>
 #include <poll.h>
 #include <memory>
 #include <string>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -133,6 +135,16 @@ inline Limits limits_of(std::size_t max_payload, int hello_ms, int progress_ms) 
     limits.progress = milliseconds(progress_ms);
     return limits;
 }
+
+struct Descriptors {  // sets RLIMIT_NOFILE for one test
+    explicit Descriptors(rlim_t soft) {
+        ::getrlimit(RLIMIT_NOFILE, &before);
+        rlimit now = {std::min(soft, before.rlim_max), before.rlim_max};
+        ::setrlimit(RLIMIT_NOFILE, &now);
+    }
+    ~Descriptors() { ::setrlimit(RLIMIT_NOFILE, &before); }
+    rlimit before = {};
+};
 
 // A loop with one door "s" in a directory of its own, as most tests want it.
 struct Server {
