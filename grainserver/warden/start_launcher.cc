@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <sys/wait.h>
 
-#include "daemon/spawn.h"
+#include "process/spawn.h"
 #include "base/files.h"
 
 namespace dcs::warden {

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 
 #include "call_in_peers.h"
-#include "daemon/spawn.h"
+#include "process/spawn.h"
 #include "dcs.h"
 #include "perf/figures.h"
 
@@ -92,8 +92,7 @@ struct Trial {
         if (::pipe2(ready, O_CLOEXEC) != 0) give_up("no pipe");
         SpawnRequest r;
         r.program = DCS_BINARY_DIR "/bin/dcs_scheduler";
-        r.arguments = {r.program, "--dir",      directory + "/scheduler", "--log-level",
-                       "error",   "--ready-fd", std::to_string(ready[1])};
+        r.arguments = {r.program, "--dir", directory + "/scheduler", "--log-level", "error", "--ready-fd", "3"};
         r.environment = current_environment();
         r.inherit = {ready[1]};
         r.err = 2;

@@ -9,6 +9,7 @@
 #include <pwd.h>
 #include <sched.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -193,6 +194,12 @@ pid_t vfork(void) { return dcs_refuses("vfork", -1, NULL) ? -1 : fork(); }
 int clone(int (*run)(void *), void *stack, int flags, void *with, ...) {
     ARGUMENTS(with, 3);
     CALL(clone, -1, NULL, run, stack, flags, with, a[0], a[1], a[2]);
+}
+/* It returns its error. */
+int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *how,
+                 char *const argv[], char *const env[]) {
+    REAL(posix_spawnp);
+    return dcs_refuses("posix_spawnp", -1, file) ? errno : real(pid, file, actions, how, argv, env);
 }
 pid_t waitpid(pid_t pid, int *status, int options) { CALL(waitpid, -1, NULL, pid, status, options); }
 int kill(pid_t pid, int number) { NUMBERED(kill, number, pid, number); }

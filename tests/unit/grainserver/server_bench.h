@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
-#include "daemon/spawn.h"
+#include "process/spawn.h"
 #include "process/table.h"
 #include "locks/dcs_atoms.h"
 #include "locks/files/lock_search.h"

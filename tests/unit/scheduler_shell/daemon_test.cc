@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
-#include "daemon/spawn.h"
+#include "process/spawn.h"
 #include "dcs.h"
 #include "places.h"
 #include "support/about.h"
@@ -126,7 +126,7 @@ struct Daemon {
         REQUIRE(::pipe2(ready, O_CLOEXEC) == 0);
         SpawnRequest r;
         r.program = DCS_BINARY_DIR "/bin/dcs_scheduler";
-        r.arguments = {r.program, "--dir", directory, "--ready-fd", std::to_string(ready[1])};
+        r.arguments = {r.program, "--dir", directory, "--ready-fd", "3"};
         r.environment = current_environment();
         r.inherit = {ready[1]};
         r.err = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);

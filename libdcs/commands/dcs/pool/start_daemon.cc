@@ -5,10 +5,8 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <string_view>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -24,14 +22,12 @@
 #include "stop_daemons.h"
 #include "commands/dcs/frame/table.h"
 #include "locks/files/lock_search.h"
+#include "process/spawn.h"
 #include "process/table.h"
-
-extern char **environ;
 
 namespace dcs::commands {
 namespace {
 
-constexpr int ready_fd = 3;  // where the daemon finds its end of the pipe
 constexpr int shown_lines = 12;
 constexpr int usual_start_s = 20;             // of a daemon
 constexpr int end_patience_ms = 5000;         // of a child that is asked to end
@@ -56,36 +52,13 @@ std::string log_since(const std::string &path, long long from) {
     return text;
 }
 
-// The child gets 0 (nothing), 1 and 2 (its log), 3 (the pipe), and none of the caller's other
-// descriptors, signal dispositions or blocked signals; a session of its own; "/" as directory.
-int spawn(const std::string &path, const std::vector<std::string> &arguments, const std::string &log, int pipe_end,
-          pid_t &child) {
-    const std::vector<char *> argv = pointers_to(arguments);
-    std::vector<char *> env;
-    for (char **e = environ; *e != nullptr; ++e)
-        if (std::strncmp(*e, "DCS_AUTH_FD=", 12) != 0 && std::strncmp(*e, "DCS_GRAIN_", 10) != 0) env.push_back(*e);
-    env.push_back(nullptr);
-
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    ::posix_spawn_file_actions_init(&actions);
-    ::posix_spawnattr_init(&attributes);
-    ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    ::posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
-    ::posix_spawn_file_actions_adddup2(&actions, 1, 2);
-    ::posix_spawn_file_actions_adddup2(&actions, pipe_end, ready_fd);
-    ::posix_spawn_file_actions_addclosefrom_np(&actions, ready_fd + 1);
-    ::posix_spawn_file_actions_addchdir_np(&actions, "/");
-    sigset_t none, every;
-    ::sigemptyset(&none);
-    ::sigfillset(&every);
-    ::posix_spawnattr_setsigmask(&attributes, &none);
-    ::posix_spawnattr_setsigdefault(&attributes, &every);
-    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    const int error = ::posix_spawn(&child, path.c_str(), &actions, &attributes, argv.data(), env.data());
-    ::posix_spawnattr_destroy(&attributes);
-    ::posix_spawn_file_actions_destroy(&actions);
-    return error;
+// Without what belongs to the caller alone.
+std::vector<std::string> daemon_environment() {
+    std::vector<std::string> entries = current_environment();
+    std::erase_if(entries, [](const std::string &entry) {
+        return entry.starts_with("DCS_AUTH_FD=") || entry.starts_with("DCS_GRAIN_");
+    });
+    return entries;
 }
 
 // False: the daemon has ended, or this process is to end. One that lives is waited for without limit: it may read a
@@ -163,14 +136,19 @@ Status start_daemon(const DaemonStart &start) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno(Code::io_error, "a pipe for " + start.program, errno);
     Fd read_end{ends[0]}, write_end{ends[1]};
-    std::vector<std::string> arguments = {path};
-    arguments.insert(arguments.end(), start.arguments.begin(), start.arguments.end());
-    arguments.insert(arguments.end(), {"--ready-fd", std::to_string(ready_fd)});
     const std::string log = start.directory + "/log";
     const long long log_before = size_of(log);
-    pid_t child = 0;
-    const int error = spawn(path, arguments, log, write_end.get(), child);
-    if (error != 0) return fail_errno(Code::io_error, path + " cannot be started", error);
+    const Fd log_file(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+    if (!log_file) return fail_errno(Code::io_error, path + " cannot be started", errno);
+    SpawnRequest request{path, {path}, daemon_environment(), "/"};
+    request.arguments.insert(request.arguments.end(), start.arguments.begin(), start.arguments.end());
+    request.arguments.insert(request.arguments.end(), {"--ready-fd", "3"});
+    request.out = request.err = log_file.get();
+    request.inherit = {write_end.get()};
+    request.new_session = true;
+    const auto started = spawn(request);
+    if (!started) return fail(Code::io_error, started.status().text);
+    const pid_t child = *started;
     write_end = Fd();
     if (wait_ready(read_end.get(), start.program + " (pid " + std::to_string(child) + ")", log)) return Status::ok();
     const std::string why = how_it_ended(is_asked_to_end() ? end_child(child) : status_of(child));
@@ -201,18 +179,12 @@ Result<Ran> run_program(const std::string &program, const std::vector<std::strin
                         int patience_s) {
     const Fd in = file_with(input), out = file_with(""), err = file_with("");
     if (!in || !out || !err) return fail_errno(Code::io_error, "files for " + program, errno);
-    std::vector<char *> argv = pointers_to(arguments);
-    argv.insert(argv.begin(), const_cast<char *>(program.c_str()));
-    posix_spawn_file_actions_t actions;
-    ::posix_spawn_file_actions_init(&actions);
-    ::posix_spawn_file_actions_adddup2(&actions, in.get(), 0);
-    ::posix_spawn_file_actions_adddup2(&actions, out.get(), 1);
-    ::posix_spawn_file_actions_adddup2(&actions, err.get(), 2);
-    pid_t child = 0;
-    const int error = ::posix_spawnp(&child, program.c_str(), &actions, nullptr, argv.data(), environ);
-    ::posix_spawn_file_actions_destroy(&actions);
-    if (error != 0)
-        return fail_errno(error == ENOENT ? Code::not_found : Code::io_error, program + " cannot be started", error);
+    SpawnRequest request{program, {program}, current_environment(), "", in.get(), out.get(), err.get()};
+    request.arguments.insert(request.arguments.end(), arguments.begin(), arguments.end());
+    request.keeps_others = true;
+    const auto started = spawn(request);
+    if (!started) return started.status();
+    const pid_t child = *started;
     if (patience_s > 0 && !ends_within(child, patience_s)) {
         ::kill(child, SIGKILL);
         (void)status_of(child);

@@ -3,7 +3,6 @@
 #include <csignal>
 #include <cstdio>
 #include <fcntl.h>
-#include <spawn.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <thread>
@@ -23,9 +22,8 @@
 #include "commands/dcs/query/scheduler.h"
 #include "commands/dcs/run/caller_environment.h"
 #include "commands/dcs/run/fresh_session.h"
+#include "process/spawn.h"
 #include "work.h"
-
-extern char **environ;
 
 namespace dcs::commands {
 namespace {
@@ -205,23 +203,16 @@ Result<std::string> go_on_in_background(const Call &call, int session) {
     if (!folder) return folder.status();
     if (Status s = make_directories(*folder); !s) return s;
     const std::string log = *folder + "/" + std::to_string(session) + ".log", path = own_folder() + "/dcs";
-    std::vector<std::string> line = {path, "submit", call.arguments.words[0], "--wait", "--progress", "none"};
-    for (std::string &option : same_job(call)) line.push_back(std::move(option));
-    const std::vector<char *> argv = pointers_to(line);
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    ::posix_spawn_file_actions_init(&actions);
-    ::posix_spawnattr_init(&attributes);
-    ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    ::posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    ::posix_spawn_file_actions_adddup2(&actions, 1, 2);
-    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
-    pid_t child = 0;
-    const int error = ::posix_spawn(&child, path.c_str(), &actions, &attributes, argv.data(), environ);
-    ::posix_spawnattr_destroy(&attributes);
-    ::posix_spawn_file_actions_destroy(&actions);
-    if (error != 0) return fail_errno(Code::io_error, path, error);
-    if (Status s = has_taken_over(child, log); !s) return s;
+    SpawnRequest request{path, {path, "submit", call.arguments.words[0], "--wait", "--progress", "none"}};
+    for (std::string &option : same_job(call)) request.arguments.push_back(std::move(option));
+    const Fd log_file(::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    if (!log_file) return fail_errno(Code::io_error, log, errno);
+    request.environment = current_environment();
+    request.out = request.err = log_file.get();
+    request.keeps_others = request.new_session = true;
+    const auto child = spawn(request);
+    if (!child) return child.status();
+    if (Status s = has_taken_over(*child, log); !s) return s;
     return log;
 }
 
