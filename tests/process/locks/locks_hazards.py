@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 
-from lock_box import LOCK, TEST_LOCK, Box, cases, runs, skip, wait_for
+from lock_box import LOCK, TEST_LOCK, Box, cases, later, runs, skip, wait_for
 
 ROOT_USER = os.geteuid() == 0
 NOBODY = 65534
@@ -53,8 +53,7 @@ def test_P8_expiry_ends_the_whole_tree():
         process = box.start("-e", "1h", "--grace=0.2,0.2,10", "a", *command)
         wait_for("five processes", lambda: len(pids()) == 5)
         witness = subprocess.Popen(["sleep", "600"], env=box.env)  # an innocent
-        box.aged()
-        box.run("-e", "1s", "--grace=5", "a", "true", code=0)
+        box.run("-e", "30m", "--grace=5", "a", "true", program=TEST_LOCK, env=later(3000), code=0)
         assert process.wait(60) == 124
         assert [pid for pid in pids() if runs(pid)] == []
         assert witness.poll() is None
@@ -76,13 +75,11 @@ def test_P10_a_stopped_holder_is_ended():
     with Box() as box:
         process, pid = box.hold("-e", "1h", "a")
         os.kill(pid, signal.SIGSTOP)
-        box.aged()
-        box.run("-e", "1s", "--grace=5", "a", "true", code=0)
+        box.run("-e", "30m", "--grace=5", "a", "true", program=TEST_LOCK, env=later(3000), code=0)
         assert process.wait(60) == 124 and not runs(pid)
         process, pid = box.hold("-e", "1h", "a")  # and with a supervisor that cannot answer
         process.send_signal(signal.SIGSTOP)
-        box.aged()
-        box.run("-e", "1s", "--grace=0.2,0.2,10", "a", "true", code=0)
+        box.run("-e", "30m", "--grace=0.2,0.2,10", "a", "true", program=TEST_LOCK, env=later(3000), code=0)
         assert not runs(pid) and not runs(process.pid)
 
 
@@ -127,8 +124,7 @@ def test_P12_a_holder_that_ends_at_the_first_signal_gets_no_other():
                    "open(sys.argv[2], 'w').close()\nwhile True: time.sleep(600)\n")
         process = box.start("-e", "1h", "a", "python3", "-c", program, seen, deaf)
         wait_for("the handlers", lambda: os.path.exists(deaf))
-        box.aged()
-        box.run("-e", "1s", "--grace=3600", "a", "true", code=0)  # would take hours if the waits had a fixed length
+        box.run("-e", "30m", "--grace=3600", "a", "true", program=TEST_LOCK, env=later(3000), code=0)  # would take hours if the waits had a fixed length
         assert open(seen).read().split() == ["2"]
         process.wait(60)
 
@@ -350,8 +346,7 @@ def test_a_record_of_another_host_or_namespace_or_boot_leads_to_no_signal():
         with Box() as box:
             file = box.path("lock")  # by path, as a name has the host in it
             process, pid = box.hold("-e", "1h", file, program=TEST_LOCK, env={"DCS_LOCK_TEST_" + variable: value})
-            later = {"DCS_LOCK_TEST_" + clock: "7200" for clock in ("WALL", "MONO", "BOOT")}
-            box.run("-e", "1h", "--grace=0.1", file, "true", program=TEST_LOCK, env=later, code=code)
+            box.run("-e", "1h", "--grace=0.1", file, "true", program=TEST_LOCK, env=later(7200), code=code)
             assert runs(pid) and process.poll() is None, variable
             os.kill(pid, signal.SIGKILL)
             process.wait(60)
