@@ -59,7 +59,7 @@ def play(text, directory, pool):
                BIN=BIN, REFUSING=REFUSING, LD_LIBRARY_PATH=os.path.join(os.path.dirname(BIN), "lib"))
     names = [(BIN, "@BIN@"), (directory, "@HERE@")]
     if pool:
-        env.update(DCS_DIR=pool.dir)
+        env.update(DCS_DIR=pool.dir, DCS_PATIENCE_S="20")
         names.insert(0, (pool.dir, "@POOL@"))
     out = []
     for line in commands_of(text):
@@ -77,7 +77,7 @@ def run(path, write):
     directory = os.path.realpath(tempfile.mkdtemp(prefix="dcs-words-"))
     try:
         if text.startswith("# pool"):
-            with Pool(servers=1, slots=1) as pool:
+            with Pool(servers=1, slots=1, patient=False) as pool:
                 came = play(text, directory, pool)
         else:
             came = play(text, directory, None)

@@ -126,10 +126,10 @@ def away(tour):
     tour.until(job, d.RUNNING)
     child = subprocess.Popen([sys.executable, "-c", "import sys\nfrom drmaa_library import *\nlib = Library()\nlib.init()\nprint('waits', flush=True)\n"
                               "print(lib.wait(sys.argv[1])[1], flush=True)\nlib.exit()", job], stdout=subprocess.PIPE, text=True,
-                             env=d.environment(DCS_PATIENCE_S="1"))
+                             env=d.environment(DCS_PATIENCE_S="10"))
     assert child.stdout.readline() == "waits\n"
     tour.pool.kill("scheduler", "scheduler")
-    time.sleep(3)  # longer than its patience
+    time.sleep(12)  # longer than its patience
     tour.pool.up()
     tour.write("back")
     assert child.stdout.read() == "('exited', 5)\n" and child.wait() == 0

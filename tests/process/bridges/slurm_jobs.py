@@ -143,7 +143,7 @@ def dependencies(slurm):
 
 def a_stopped_pool(slurm):
     """dcs down ends the process that holds jobs, and dcs up starts it again: no other command is needed."""
-    slurm.run("sbatch", "--begin=now+2", "-o", "held", "--wrap", "echo held")
+    slurm.run("sbatch", "--begin=now+20", "-o", "held", "--wrap", "echo held")
     wait_for("the keeper", slurm.keeper)
     said = slurm.pool.down().stdout.decode()
     assert not slurm.keeper() and about(said, "Jobs of sbatch held wait next dcs up"), said

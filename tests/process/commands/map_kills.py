@@ -12,7 +12,7 @@ def main():
     count = 2000
     rng = seeded(3)
     numbers = "".join(f"{i}\n" for i in range(1, count + 1))
-    with Pool(2, 2, 1.0) as pool:
+    with Pool(2, 2, 1.0, patient=False) as pool:
         path = os.path.join(pool.base, "numbers")
         with open(path, "w") as file:
             file.write(numbers)

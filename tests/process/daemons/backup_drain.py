@@ -174,7 +174,7 @@ def main():
     print(f"seed {a.seed}; again: python3 tests/process backup_drain --seed {a.seed} --rounds {a.rounds}")
     rng = random.Random(a.seed)
     count = a.rounds * 14
-    with Pool(SERVERS, SLOTS, INTERVAL, test_builds=("dcs_scheduler", "dcs_backupd", "dcs_grainserver")) as pool:
+    with Pool(SERVERS, SLOTS, INTERVAL, test_builds=("dcs_scheduler", "dcs_backupd", "dcs_grainserver"), patient=False) as pool:
         pool.env["DCS_PATIENCE_S"] = "600"
         test = Test(pool, rng)
         assert pool.daemons()["backup", "backup"]["state"] == "up"

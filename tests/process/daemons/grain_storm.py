@@ -195,7 +195,7 @@ def main():
     rng = random.Random(options.seed)
     events = left = options.events
     total, kinds, moved, checkpoints, written = 0, {}, 0, 0, 0
-    with Pool(3, 5, options.interval) as pool:
+    with Pool(3, 5, options.interval, patient=False) as pool:
         while left > 0:
             clients = start_all(pool, rng, options.large)
             wait_for("the grains to run", lambda: len(pool.grain_processes()) > 5)

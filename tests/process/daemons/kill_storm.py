@@ -43,7 +43,7 @@ def grain_rows(pool):
 
 
 def undisturbed(text, options, interval):
-    with Pool(3, 1, interval) as pool:
+    with Pool(3, 1, interval, patient=False) as pool:
         sampler = CpuSampler(pool)
         sampler.start()
         process = find_factor(pool, text, options)
@@ -145,7 +145,7 @@ def main():
     first, rest = expected.split("\n", 1)
     assert first == f"{LONG} = {LONG_FACTORS[0]} * {LONG_FACTORS[1]}", first
     assert rest and known.startswith(rest), rest
-    with Pool(3, 1, a.interval) as pool:
+    with Pool(3, 1, a.interval, patient=False) as pool:
         sampler = CpuSampler(pool)
         sampler.start()
         storm = Storm(pool, random.Random(a.seed), text, options)

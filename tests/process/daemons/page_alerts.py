@@ -230,7 +230,7 @@ subprocess.run(["promtool", "test", "rules", os.path.join(HERE, "alerts_cases.ym
 disk = tempfile.mkdtemp(prefix="dcs-test-")
 subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600m", "dcs-test", disk], check=True)
 atexit.register(lambda: (subprocess.run(["umount", disk], check=True), os.rmdir(disk)))
-with Pool(servers=3, slots=12, interval=0.5, directory=os.path.join(disk, "pool")) as pool:
+with Pool(servers=3, slots=12, interval=0.5, directory=os.path.join(disk, "pool"), patient=False) as pool:
     pool.dcs("up", "--mirror", "lagging", "--dir", pool.dir)
     page = pool.start([program("dcs"), "page", "--listen", "127.0.0.1:0", "--access", short_lived_access(pool.base),
                        "--interval", "0.5", "-o", "name"], stdout=subprocess.PIPE)

@@ -16,14 +16,14 @@ SLICE = 1.0
 QUERY = os.path.join(os.path.dirname(os.path.dirname(program("dcs"))), "tests", "query")
 # Each kind of scenario has hosts of its own, so that none of them waits for another.
 CLASSES = {"local1": 0x1, "local2": 0x2, "local3": 0x4, "local4": 0x8, "local5": 0x10, "local6": 0x20}
-TIMES = {"local6": (0.5, 2, 4)}
+TIMES = {"local6": (0.5, 4, 600)}  # late soon; dead soon in one scenario, which says so
 
 
 class World:
     def __init__(self, pool):
         self.pool, self.failures = pool, 0
         table = "".join(f"{name} class={bit:#x} slots=1 interval={i} alert={a} limit={l} extended={l}\n"
-                        for name, bit in CLASSES.items() for i, a, l in [TIMES.get(name, (SLICE, 6, 12))])
+                        for name, bit in CLASSES.items() for i, a, l in [TIMES.get(name, (SLICE, 600, 600))])
         with open(os.path.join(pool.dir, "scheduler", "hosts"), "w") as file:
             file.write(table)
         os.kill(pool.pid("scheduler", "scheduler"), signal.SIGHUP)
@@ -66,7 +66,7 @@ class World:
 
     def wait(self, what, seen, selector):
         try:
-            return wait_for(what, seen, timeout=30)
+            return wait_for(what, seen, timeout=240)
         except AssertionError:
             if selector:
                 print(self.pool.dcs("grain", "show", selector).stdout.decode())
@@ -217,7 +217,7 @@ def drained(w):
     w.reasons(60, 3, lambda r: r.get("busy") == ["local4"], "one slot, and it is busy")
     w.pool.json("host", "set", "local4", "--slots", "2")
     w.running(60, 3, "local4", "a second slot, at once")
-    refused = w.pool.dcs("host", "set", "local4", "--alert", "100", check=False)
+    refused = w.pool.dcs("host", "set", "local4", "--alert", "1000", check=False)
     assert refused.returncode == 2, refused
     assert w.pool.dcs("host", "drain", "nowhere", check=False).returncode == 3
 
@@ -262,17 +262,19 @@ def late_and_dead(w):
         w.open(burnt)
 
         os.kill(pid, signal.SIGSTOP)
+        w.pool.json("host", "set", "local6", "--limit", "6", "--extended", "6")
         w.host("local6", lambda h: h["state"] == "dead", "a host that is silent for its limit")
         assert w.hosts("delinquent") == {} and "local6" not in w.hosts("active")
         w.grain(70, 1, lambda g: g["state"] == "running" and g["host"] == "local5" and g["incarnation"] == start + 1 and
                 last_move(g) == ("host_dead", "local6"), "its grain moved to another host")
-        wait_for("two copies: the host only seems to be dead", lambda: len(copies(w)) == 2, timeout=30)
+        wait_for("two copies: the host only seems to be dead", lambda: len(copies(w)) == 2, timeout=240)
     finally:
         os.kill(pid, signal.SIGCONT)
+        w.pool.json("host", "set", "local6", "--reset")
     w.host("local6", lambda h: h["state"] == "active" and h["connected"], "the host that returned")
     w.grain(70, 1, lambda g: g["state"] == "running" and g["host"] == "local6" and last_move(g) == ("longer_copy", "local5"),
             "the older copy, which has run longer, as the one that counts again")
-    wait_for("one copy of the grain", lambda: [p[0] for p in copies(w)] == ["local6"], timeout=30)
+    wait_for("one copy of the grain", lambda: [p[0] for p in copies(w)] == ["local6"], timeout=240)
     w.open(gate)
     w.grain(70, 1, lambda g: g["state"] == "finished" and g["exit_code"] == 0 and g["failures"] == 0,
             "its end, once, and no failure of it")
@@ -368,7 +370,7 @@ def operated(w):
 def main():
     scenarios = (classes_and_usurpation, urgent, missing_program, failures, drained, restarted, late_and_dead, limits,
                  settings_outlive, operated)
-    with Pool(6, 1, SLICE) as pool:
+    with Pool(6, 1, SLICE, patient=False) as pool:
         world = World(pool)
         old = pool.dcs("run", "--detach", "--class", "0x1", "--", "true").stdout.decode().strip()
         pool.dcs("session", "wait", old)

@@ -173,7 +173,7 @@ def main():
     a = parser.parse_args()
     print(f"seed {a.seed}; again: python3 tests/process server_kills --seed {a.seed} --kills {a.kills}")
     rng = random.Random(a.seed)
-    with Pool(SERVERS, SLOTS, INTERVAL) as pool:
+    with Pool(SERVERS, SLOTS, INTERVAL, patient=False) as pool:
         observer = Observer(pool)
         observer.start()
         done, rows, runs = round_of(pool, rng, observer, a.kills, [("server",)])

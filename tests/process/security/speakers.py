@@ -104,9 +104,7 @@ class Speaker:
 
 class SpeakersPool(TlsPool):
     """TlsPool with a group that may call and a scheduler_master."""
-    table_lines = [f"h1 class=0x1 slots=64 {TIMES.replace('limit=6', 'limit=600').replace('12', '1200')}",
-                   f"h2 class=0x2 slots=64 {TIMES.replace('limit=6', 'limit=600').replace('12', '1200')}", "h3 class=0x4",
-                   "h4 class=0x4", "r0 class=0x4", "r20003 class=0x4"]
+    table_lines = [f"h1 class=0x1 slots=64 {TIMES}", f"h2 class=0x2 slots=64 {TIMES}", "h3 class=0x4", "h4 class=0x4", "r0 class=0x4", "r20003 class=0x4"]
     more_options = ()
 
     def __init__(self):
