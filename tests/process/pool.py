@@ -5,6 +5,7 @@ import re
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -71,6 +72,18 @@ def wait_for(what, condition, timeout=60.0, step=0.05):
         if time.monotonic() > end:
             raise AssertionError(f"waited {timeout} s in vain for {what}")
         time.sleep(step)
+
+
+def free_port(tried=[]):
+    """On 127.0.0.1, below those that the kernel gives away meanwhile; tests that run side by side begin at different ones."""
+    while True:
+        port = 2000 + (os.getpid() * 16 + len(tried)) % 30000
+        tried.append(port)
+        try:
+            with socket.create_server(("127.0.0.1", port)):
+                return port
+        except OSError:
+            pass
 
 
 def process_cpu(pid, start):

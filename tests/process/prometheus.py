@@ -2,12 +2,11 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import urllib.parse
 import urllib.request
 
-from pool import ROOT
+from pool import ROOT, free_port
 
 RULES = os.path.join(ROOT, "deploy/prometheus/alerts.yml")
 
@@ -15,9 +14,7 @@ RULES = os.path.join(ROOT, "deploy/prometheus/alerts.yml")
 class Prometheus:
     def __init__(self, base, url, rules=RULES, access=None):
         """`access`: of a page for other hosts, the directory with its token and certificate."""
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            self.port = s.getsockname()[1]
+        self.port = free_port()
         target = url.partition("://")[2].rstrip("/")
         secure = f", scheme: https, authorization: {{credentials_file: '{access}/token'}}, tls_config: {{ca_file: '{access}/certificate.pem'}}"
         self.config = config = os.path.join(base, "prometheus.yml")

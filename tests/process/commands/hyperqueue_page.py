@@ -7,8 +7,7 @@ import subprocess
 import sys
 
 import batch_world
-import slurm_world
-from pool import ROOT, Pool, wait_for
+from pool import ROOT, Pool, free_port, wait_for
 from terminal import Terminal
 
 STUDY = """[[grain]]
@@ -79,7 +78,7 @@ def main():
         out.write("#!/bin/sh\n")
     pilots.env["PATH"] = engine.base + "/bin:" + os.environ["PATH"]
     try:
-        pilots.dcs("up", "--local", "0", "--pilots", "1", "--listen", f"127.0.0.1:{slurm_world.free_port()}", "--dir", pilots.dir)
+        pilots.dcs("up", "--local", "0", "--pilots", "1", "--listen", f"127.0.0.1:{free_port()}", "--dir", pilots.dir)
         for command in commands():
             types(pilots if command.startswith("dcs pilot") else pool, directory, command)
     finally:

@@ -5,12 +5,11 @@ import collections
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 
 from hurry import Hurry
-from pool import BIN, ROOT, process_cpu, program, tells, wait_for
+from pool import BIN, ROOT, free_port, process_cpu, program, tells, wait_for
 from tls import TIMES, TlsPool
 
 COUNT = 24
@@ -27,11 +26,6 @@ with dcs.Session("bringer") as session:
         body = file.read()
     print(result.output.decode(), len(body), not any(body))
 """
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
 
 
 class BackupPool(TlsPool):

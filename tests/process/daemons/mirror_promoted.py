@@ -14,9 +14,8 @@ import subprocess
 import sys
 
 from hurry import Hurry
-from pool import BIN, ROOT, program, start_time, tells, wait_for
+from pool import BIN, ROOT, free_port, program, start_time, tells, wait_for
 from remote_world import Desk, DeskPool, enter
-from backup_remote import free_port
 
 
 # A control program of the scheduler's own host; its session stays. Files of several pieces, and an empty one.

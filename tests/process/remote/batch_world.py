@@ -9,9 +9,8 @@ import subprocess
 import sys
 import tempfile
 
-import slurm_world
 from pilot_grains import Work
-from pool import Pool, start_time, wait_for
+from pool import Pool, free_port, start_time, wait_for
 
 PROGRAMS = {"condor": ("condor_submit", "condor_q", "condor_rm"), "openpbs": ("qsub", "qselect", "qstat", "qdel"),
             "torque": ("qsub", "qselect", "qstat", "qdel")}
@@ -76,7 +75,7 @@ class World:
         self.engine, self.pool, self.control = Engine(flavour), Pool(), None
         self.work = Work(self.pool, GRAINS, STEPS, STEP)
         self.pool.env["PATH"] = self.engine.base + "/bin:" + os.environ["PATH"]
-        self.pool.dcs("up", "--local", "0", "--pilots", str(PILOTS), "--listen", f"127.0.0.1:{slurm_world.free_port()}",
+        self.pool.dcs("up", "--local", "0", "--pilots", str(PILOTS), "--listen", f"127.0.0.1:{free_port()}",
                       "--interval", str(INTERVAL), "--dir", self.pool.dir)
 
     def __enter__(self):

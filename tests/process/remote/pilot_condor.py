@@ -14,7 +14,7 @@ def ends_while_the_engine_is_silent(world):
     world.begin_control()
     wait_for("condor_q to be asked", lambda: os.path.exists(asked))
     world.control.terminate()
-    wait_for("the end of dcs pilot", lambda: world.control.poll() is not None, timeout=30)
+    wait_for("the end of dcs pilot", lambda: world.control.poll() is not None)
     world.engine.put("answer")
     assert world.control.returncode == 0 and "ended; jobs go on" in world.said(), (world.control.returncode, world.said())
     os.rename(real + ".real", real)

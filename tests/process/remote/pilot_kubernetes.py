@@ -6,9 +6,8 @@ import signal
 import subprocess
 import sys
 
-import slurm_world
 from pilot_grains import Work
-from pool import ROOT, Pool, program, start_time, wait_for
+from pool import ROOT, Pool, free_port, program, start_time, wait_for
 
 FOLDER = os.path.join(ROOT, "deploy/kubernetes")
 MARGIN_OF_LEAVING = 15 + 15  # seconds: for last checkpoints, and for the launcher
@@ -135,7 +134,7 @@ def main():
     check_words(job, document["spec"]["activeDeadlineSeconds"])
     check_image()
     pool = Pool()
-    address = f"127.0.0.1:{slurm_world.free_port()}"
+    address = f"127.0.0.1:{free_port()}"
     pool.dcs("up", "--local", "0", "--pilots", "2", "--listen", address, "--interval", str(INTERVAL), "--dir", pool.dir)
     kubernetes = Kubernetes(pool, address)
     try:

@@ -10,7 +10,7 @@ import time
 import slurm_world
 from hurry import Hurry
 from pilot_grains import Work
-from pool import FULL, Pool, wait_for
+from pool import FULL, Pool, free_port, wait_for
 
 PILOTS, SLOTS, INTERVAL = 6 if FULL else 3, 2, 2
 GRAINS, STEPS = (2000, 100) if FULL else (6, 320)  # of a tenth of a second each
@@ -22,7 +22,7 @@ class World:
         self.slurm, self.pool, self.control = slurm, pool, None
         self.work = Work(pool, GRAINS, STEPS)
         pool.env.update(PATH=slurm_world.ENGINE_PATH, SLURM_CONF=slurm.env["SLURM_CONF"])
-        port = slurm_world.free_port()
+        port = free_port()
         pool.dcs("up", "--local", "0", "--pilots", str(PILOTS), "--pilot-slots", str(SLOTS), "--listen", f"127.0.0.1:{port}",
                  "--interval", str(INTERVAL), "--dir", pool.dir)
 

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import tempfile
 
-from pool import start_time, wait_for
+from pool import free_port, start_time, wait_for
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "scontrol")
 ENGINE_PATH = os.environ["PATH"] + ":/usr/sbin:/sbin"
@@ -50,12 +50,6 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 def missing():
     """The programs that this machine lacks."""
     return [name for name in PROGRAMS if shutil.which(name, path=ENGINE_PATH) is None]
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def children_of(name, base):
@@ -129,7 +123,7 @@ class Slurm:
             process.wait()
 
     def say(self, *line, check=True):
-        return subprocess.run(line, env=self.env, cwd=self.base, check=check, timeout=60, stdout=subprocess.PIPE,
+        return subprocess.run(line, env=self.env, cwd=self.base, check=check, timeout=300, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT).stdout
 
     def jobs(self, form="%i|%j|%T"):

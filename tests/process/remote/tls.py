@@ -12,7 +12,7 @@ import tempfile
 import threading
 
 from hurry import Hurry
-from pool import BIN, about, frame_in, program, tells, wait_for
+from pool import BIN, about, frame_in, free_port, program, tells, wait_for
 
 TOOLS = os.environ.get("DCS_TOOLS") or os.path.join(os.path.dirname(BIN), "tests")
 SECRET = "a-secret-that-nobody-on-the-way-may-read"
@@ -80,7 +80,7 @@ class TlsPool:
         self.table("h1", "h2")
         self.env = dict(os.environ, DCS_DIR=self.base)
         self.env.pop("DCS_AUTH_FD", None)
-        self.running, self.port_number = {}, 0
+        self.running, self.port_number = {}, free_port()
         self.log_path = os.path.join(self.base, "scheduler.log")
         self.start_scheduler()
         self.proxy = Proxy(lambda: self.port_number)
