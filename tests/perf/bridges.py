@@ -106,7 +106,7 @@ def main():
     words = parser.parse_args()
     if unknown := set(words.clients) - set(CLIENTS):
         parser.error(f"no such client: {', '.join(sorted(unknown))}; there are {', '.join(CLIENTS)}")
-    with Pool(servers=1, slots=2, interval=10.0) as pool, Hurry(pool) if words.hurry else contextlib.nullcontext():
+    with Pool(servers=1, slots=2, interval=10.0, patient=False, modest=True) as pool, Hurry(pool) if words.hurry else contextlib.nullcontext():
         work = Work(pool, words.items, words.seconds)
         print(f"{words.items} items of {words.seconds} s, {words.rounds} rounds; load {os.getloadavg()[0]:.1f} at the beginning", flush=True)
         for name in words.clients or CLIENTS:

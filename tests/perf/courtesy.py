@@ -89,7 +89,7 @@ def beside(pool, command, what):
 
 
 def main():
-    with Pool(servers=1, slots=CORES) as pool:
+    with Pool(servers=1, slots=CORES, patient=False, modest=True) as pool:
         beside(pool, PLAIN, "grains that compute")
         pool.down()
         pool.up()

@@ -55,7 +55,7 @@ def main():
     try:
         with open(inputs, "w") as file:
             file.writelines(f"{i}\n" for i in range(options.grains))
-        with Pool(1, 2, 10.0) as pool:
+        with Pool(1, 2, 10.0, patient=False, modest=True) as pool:
             began = time.monotonic()
             with open(plain, "wb") as out:
                 subprocess.run(["xargs", "-a", inputs, "-P2", "-n1", "/bin/echo"], stdout=out, check=True)

@@ -46,7 +46,7 @@ def main():
     place = tempfile.mkdtemp(prefix="dcs-perf-", dir=os.environ.get("TMPDIR", "/var/tmp"))
     source, target = os.path.join(place, "source"), os.path.join(place, "target")
     try:
-        with Pool(1, 2, 10.0) as pool:
+        with Pool(1, 2, 10.0, patient=False, modest=True) as pool:
             for _ in range(options.rounds):
                 for name, line in (("input of", ("run", "--file", f"in={source}", "--", "/bin/true")),
                                    ("output of", ("run", "--output", f"out={target}", "--", "/bin/cp", source, "out"))):

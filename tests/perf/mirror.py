@@ -30,7 +30,7 @@ def measure(pool, session, callers):
 def main():
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 3
     found = {(mode, callers): [] for mode in MODES for callers in (1, CALLERS)}
-    with Pool(1, 1, 10.0) as pool:
+    with Pool(1, 1, 10.0, patient=False, modest=True) as pool:
         session = 1
         for _ in range(rounds):
             for mode in MODES:

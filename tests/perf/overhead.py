@@ -69,7 +69,7 @@ def main():
         if subprocess.run([*inside[:4], "/bin/true"], stderr=subprocess.DEVNULL).returncode == 0:
             return subprocess.run(inside).returncode
         del os.environ[INSIDE]
-    with Pool(2, 1, 10.0) as two, Pool(1, 2, 10.0) as one:
+    with Pool(2, 1, 10.0, patient=False, modest=True) as two, Pool(1, 2, 10.0, patient=False, modest=True) as one:
         for pool in (two, one):
             bag(pool, 20)  # what is done once is done now
         measure({"pool, 2 servers x 1 slot": two, "pool, 1 server x 2 slots": one})

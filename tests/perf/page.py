@@ -28,7 +28,7 @@ def share(pids, browsers, what):
     print(f"{what}: {', '.join(shares)}; {(sum(b.bytes for b in browsers) - sent) / passed / 1024:.0f} KiB/s", flush=True)
 
 
-with Pool(servers=2, slots=2) as pool, contextlib.ExitStack() as ending:
+with Pool(servers=2, slots=2, patient=False, modest=True) as pool, contextlib.ExitStack() as ending:
     table = os.path.join(pool.dir, "scheduler/hosts")
     with open(table, "r+") as file:
         row = [line for line in file.read().splitlines() if "local1" in line][0]

@@ -99,7 +99,7 @@ def main():
         if not shutil.which("beanstalkd"):
             missing("submissions and one grain beside beanstalkd -f0", "Debian's package beanstalkd is not installed")
         for part in options.parts:
-            with Pool(1, 2, 10.0) as pool:
+            with Pool(1, 2, 10.0, patient=False, modest=True) as pool:
                 if part != "one":
                     pool.dcs("host", "drain", "local1")  # these run nowhere
                 beanstalkd = Beanstalkd(tempfile.mkdtemp(dir=place)) if shutil.which("beanstalkd") else None

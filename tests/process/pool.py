@@ -144,13 +144,14 @@ def grains_of_server(name, directory):
 
 class Pool:
     """patient: a host that gets no processor time for seconds, on a busy machine, is neither late nor given up for that; one
-    whose server was killed is, all the same."""
+    whose server was killed is, all the same. modest: grains leave the processors to other programs, as those of users do."""
 
-    def __init__(self, servers=2, slots=1, interval=1.0, directory=None, test_builds=(), patient=True):
+    def __init__(self, servers=2, slots=1, interval=1.0, directory=None, test_builds=(), patient=True, modest=False):
         self.base = tempfile.mkdtemp(prefix="dcs-test-")
         self.bin = bin_directory(os.path.join(self.base, "bin"), test_builds) if test_builds else BIN
         self.dir = directory or os.path.join(self.base, "pool")
-        self.servers, self.slots, self.interval, self.patient = servers, slots, interval, patient
+        self.servers, self.slots, self.interval = servers, slots, interval
+        self.patient, self.pace = patient, None if modest else hurry.Hurry(self)
         self.env = dict(os.environ, DCS_DIR=self.dir)
         self.env.pop("DCS_AUTH_FD", None)
 
@@ -158,11 +159,15 @@ class Pool:
         self.up()
         if self.patient:
             self.dcs("host", "set", "all", "--alert", "600", "--limit", "600", "--extended", "600")
+        if self.pace:
+            self.pace.__enter__()
         return self
 
     def __exit__(self, kind, value, trace):
         if kind is not None:
             self.show_logs()
+        if self.pace and self.pace.is_alive():
+            self.pace.__exit__()
         self.down()
         left = self.left_over()
         for _ in range(200):  # what ends with a daemon, by itself, may take a moment

@@ -233,7 +233,7 @@ def main():
         skip("memory control groups", "they need root")
     group = Group() if os.geteuid() == 0 else None
     try:
-        with Pool(servers=2, slots=1, interval=30.0) as pool:
+        with Pool(servers=2, slots=1, interval=30.0, modest=True) as pool:
             w = World(pool)
             if group and group.path:
                 short_of_memory(w, group)

@@ -85,7 +85,7 @@ class Lives:
         up = subprocess.Popen([os.path.join(self.pool.bin, "dcs"), "up", "--dir", self.pool.dir], env=environment,
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         began = time.monotonic()
-        wait_for("a scheduler", lambda: self.scheduler() or up.poll() is not None, 30, 0.005)
+        wait_for("a scheduler", lambda: self.scheduler() or up.poll() is not None, 240, 0.005)
         daemon = self.scheduler()
         ended_itself = True
         quiet = began + self.rng.random() * 2.0  # then no call comes for a while, and the scheduler flushes
@@ -154,7 +154,7 @@ class Clients:
     def finish(self):
         open(self.stop_file, "w").close()
         for i, process in enumerate(self.processes):
-            assert process.wait(timeout=900 if FULL else 180) == 0, f"client{i}: exit code {process.returncode}"
+            assert process.wait(timeout=900 if FULL else 600) == 0, f"client{i}: exit code {process.returncode}"
 
     def kill(self):
         for process in self.processes:

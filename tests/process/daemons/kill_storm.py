@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 
+from hurry import Hurry
 from pool import BIN, FULL, ROOT, CpuSampler, Pool, program, wait_for
 
 LIST = os.path.join(ROOT, "control-examples/find_factor/cunningham.txt")
@@ -43,7 +44,7 @@ def grain_rows(pool):
 
 
 def undisturbed(text, options, interval):
-    with Pool(3, 1, interval, patient=False) as pool:
+    with Pool(3, 1, interval) as pool:
         sampler = CpuSampler(pool)
         sampler.start()
         process = find_factor(pool, text, options)
@@ -122,7 +123,8 @@ class Storm:
             self.note_submissions()
             self.kill_one()
         self.pool.up()
-        out = self.control.communicate(timeout=1800)[0].decode()
+        with Hurry(self.pool):
+            out = self.control.communicate(timeout=1800)[0].decode()
         if self.control.returncode != 0:
             sys.stdout.write(open(os.path.join(self.pool.base, "find_factor.log")).read()[-4000:])
         assert self.control.returncode == 0, f"find_factor: exit {self.control.returncode}"
@@ -145,7 +147,7 @@ def main():
     first, rest = expected.split("\n", 1)
     assert first == f"{LONG} = {LONG_FACTORS[0]} * {LONG_FACTORS[1]}", first
     assert rest and known.startswith(rest), rest
-    with Pool(3, 1, a.interval, patient=False) as pool:
+    with Pool(3, 1, a.interval, patient=False, modest=True) as pool:
         sampler = CpuSampler(pool)
         sampler.start()
         storm = Storm(pool, random.Random(a.seed), text, options)
