@@ -92,7 +92,7 @@ def limited(base):
         scheduler = pool.pid("scheduler", "scheduler")
         with open(os.path.join(pool.dir, "scheduler", "log")) as log:
             assert tells(log.read(), f"files are limited to {limit} bytes `ulimit -f`")
-        done = pool.dcs("run", "--file", big, "--", "md5sum", "big", check=False, timeout=60)
+        done = pool.dcs("run", "--file", big, "--", "md5sum", "big", check=False)
         assert done.returncode == 125 and tells(done.stderr, "library File too large `ulimit -f`"), done
         # A grain meets the limit as every program does.
         done = pool.dcs("run", "--", "sh", "-c", f"head -c {13 << 20} /dev/zero >f; echo $?", cwd=base)

@@ -106,12 +106,12 @@ def lost(folder):
 def killed(pool, folder):
     """Killed maps of a list that grows meanwhile; and one whose shorter list's session is removed then."""
     def kill(inputs):
+        with open(os.path.join(folder.path, "ran")) as ran:
+            before = ran.read().count("b")
         process = subprocess.Popen([program("dcs"), "map", *WAITS], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                    cwd=folder.path, env=pool.env)
         process.stdin.write("".join(f"{one}\n" for one in inputs).encode())
         process.stdin.close()
-        with open(os.path.join(folder.path, "ran")) as ran:
-            before = ran.read().count("b")
         wait_for("b", lambda: open(os.path.join(folder.path, "ran")).read().count("b") > before)
         process.send_signal(signal.SIGKILL)
         process.wait()

@@ -14,7 +14,7 @@ def runs_of(folder, item):
 def other_limits(pool, folder):
     """The same command with other limits: failed grains and those that never ran take them, finished ones stay."""
     script = ["--", "sh", "-c", "echo run >>runs-$1; test $1 = good || test -e longer || sleep 600", "sh", "{}", ":::", "good", "long"]
-    done = pool.dcs("map", "--time", "5", *script, check=False, cwd=folder)
+    done = pool.dcs("map", "--time", "20", *script, check=False, cwd=folder)
     assert done.returncode == 1 and tells(done.stderr, "submit it with a longer --time"), done
     session = pool.json("session", "ls")["sessions"][-1]["session"]
     with open(os.path.join(folder, "longer"), "w"):
@@ -23,7 +23,7 @@ def other_limits(pool, folder):
     assert tells(done.stderr, f"session {session}: 1 of 2 grains failed last run runs again"), done
     assert runs_of(folder, "good") == 1 and runs_of(folder, "long") == 2
     limits = [pool.json("grain", "show", f"{session}:{grain}")["grain"]["wall_s"] for grain in (1, 2)]
-    assert limits == [5, 600], limits
+    assert limits == [20, 600], limits
     pool.dcs("map", "--replay", "--time", "7", *script, cwd=folder)  # it runs nothing, so nothing has this limit
     assert runs_of(folder, "good") == 1 and runs_of(folder, "long") == 2
 
@@ -55,7 +55,7 @@ after = "long"
         with open(os.path.join(folder, "limits.toml"), "w") as file:
             file.write(text % (time, memory))
         return pool.dcs("submit", "--wait", "limits.toml", check=check, cwd=folder)
-    assert submit("5", "900000G", check=False).returncode == 10
+    assert submit("20", "900000G", check=False).returncode == 10
     with open(os.path.join(folder, "more"), "w"):
         pass
     done = submit("600", "900000G", check=False)

@@ -301,8 +301,8 @@ command = ["sh", "-c", "until test -e {go}; do sleep 0.1; done"]
     number = desk.submit("lone.toml").stdout.decode().strip()
     log = os.path.join(desk.pool.dir, "submit", number + ".log")
     # its standard output is its log
-    listed = desk.pool.dcs("grain", "ls", number).stdout.decode()
-    assert about(listed, "1 running 2 more grains not yet submitted dcs submit"), listed
+    wait_for("the first to run", lambda: about(desk.pool.dcs("grain", "ls", number).stdout.decode(),
+                                               "1 running 2 more grains not yet submitted dcs submit"))
     assert "not yet" not in desk.pool.dcs("grain", "ls", number, "--state", "running").stdout.decode()
     waits = desk.pool.dcs("grain", "explain", number + ":2", check=False)
     assert waits.returncode == 3 and about(waits.stderr.decode(), f"grain {number}:2 is not submitted yet dcs submit comes after"), waits

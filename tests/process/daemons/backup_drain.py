@@ -114,9 +114,8 @@ class Test:
                 self.kill("backup")
             self.up(self.armed(["scheduler", "backup", "grainserver"]))
             time.sleep(INTERVAL)
-        result = self.up()
-        assert result.returncode == 0, result.stdout.decode()
-        wait_for("the backup to have handed over everything", self.drained, timeout=120)
+        wait_for("the pool", lambda: self.up().returncode == 0, timeout=300)
+        wait_for("the backup to have handed over everything", self.drained, timeout=300)
 
     def drained(self):
         self.up()
@@ -174,7 +173,7 @@ def main():
     print(f"seed {a.seed}; again: python3 tests/process backup_drain --seed {a.seed} --rounds {a.rounds}")
     rng = random.Random(a.seed)
     count = a.rounds * 14
-    with Pool(SERVERS, SLOTS, INTERVAL, test_builds=("dcs_scheduler", "dcs_backupd", "dcs_grainserver"), patient=False) as pool:
+    with Pool(SERVERS, SLOTS, INTERVAL, test_builds=("dcs_scheduler", "dcs_backupd", "dcs_grainserver")) as pool:
         pool.env["DCS_PATIENCE_S"] = "600"
         test = Test(pool, rng)
         assert pool.daemons()["backup", "backup"]["state"] == "up"

@@ -13,7 +13,9 @@ from pool import BIN, ROOT, free_port, process_cpu, program, tells, wait_for
 from tls import TIMES, TlsPool
 
 COUNT = 24
-GRAIN = 'echo "$0" >>"$JOURNAL"; echo "begin $0"; sleep 0.$(($0 % 7 + 3)); echo "end $0"'
+# The first ones wait until the scheduler is away.
+GRAIN = ('echo "$0" >>"$JOURNAL"; echo "begin $0"; until [ "$0" -gt 3 ] || [ -e "$JOURNAL.away" ]; do sleep 0.1; done; '
+         'sleep 0.$(($0 % 7 + 3)); echo "end $0"')
 # A control program whose grain brings back more than any report may hold.
 BRINGER = """
 import sys
@@ -124,8 +126,9 @@ def nothing_is_lost_while_the_scheduler_is_away(pool):
     """Killed meanwhile: the backup, and a server. Both know what they need from their own disks."""
     process = pool.popen(program("dcs"), "map", "--new", "--attempts", "1", "--", "/bin/sh", "-c", GRAIN, "{}",
                          data="".join(f"{i}\n" for i in range(COUNT)))
-    wait_for("grains", pool.grain_processes)
+    wait_for("grains", lambda: os.path.exists(pool.env["JOURNAL"]) and len(open(pool.env["JOURNAL"]).readlines()) == 4)
     pool.stop("scheduler", signal.SIGKILL)
+    open(pool.env["JOURNAL"] + ".away", "w").close()
     wait_for("reports at the backup", lambda: (pool.backup() or {}).get("reports", 0) > 0)
     pool.stop("backup", signal.SIGKILL)
     pool.stop("h1", signal.SIGKILL)

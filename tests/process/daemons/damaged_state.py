@@ -87,7 +87,8 @@ def test_aborts():
         pool.env["DCS_FAILPOINTS"] = "turn.launch.before_send=abort@1"
         pool.up()
         client = subprocess.Popen([program("dcs"), "map", "--session", "1", "--new", "--", "echo"],
-                                  env=pool.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                                  env=dict(pool.env, DCS_PATIENCE_S="600"), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE)
         client.stdin.write(b"poison\n")
         client.stdin.close()
         for aborts in range(2):
@@ -97,7 +98,7 @@ def test_aborts():
             pool.up(check=False)
         problems = wait_for("the doctor", lambda: [p for p in doctor(pool)[1] if p["entity"].endswith("/1")])
         assert "aborted twice" in problems[0]["problem"], problems
-        assert client.wait(timeout=60) != 0
+        assert client.wait(timeout=300) != 0
         said = client.stderr.read().decode()
         assert "set aside" in said, said
         assert pool.dcs("map", "--session", "3", "--new", "--", "echo", data=b"after\n").stdout == b"after\n"

@@ -113,9 +113,9 @@ def check_crowd(pool, page):
         return answer.status
     assert through_kept() == 200
     silent = [page.connect() for _ in range(400)]
-    wait_for("all but a few to be closed", lambda: open_still(silent) <= 16)
+    wait_for("all but a few to be closed", lambda: open_still(silent) <= 16, timeout=240)
     assert through_kept() == 200, "a reader that is there is served"
-    wait_for("the silent ones to lose their places", lambda: open_still(silent) == 0)
+    wait_for("the silent ones to lose their places", lambda: open_still(silent) == 0, timeout=240)
     drip = page.tls.wrap_socket(page.connect(), server_hostname="localhost")
     ended = False
     for byte in (b"GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + b"0" * 400):
@@ -164,7 +164,7 @@ def check_stalls(page):
             pass  # the page does not read either while it writes
         deaf.append(s)
     assert page.get("/")[0] == 200, "others are served meanwhile"
-    wait_for("stalled handshakes to end", lambda: open_still(halves) == 0)
+    wait_for("stalled handshakes to end", lambda: open_still(halves) == 0, timeout=240)
     wait_for("the other stalled handshake, and readers that read nothing, to end", lambda: served_by(page) == 0, timeout=180)
     for s in [*halves, whole, *deaf]:
         s.close()

@@ -76,7 +76,7 @@ def a_grain_that_is_killed_keeps_its_index_until_it_has_ended(pool):
 
 def what_waits_is_explained(pool):
     low = pool.start([program("dcs"), "run", "--resource", "gpu=9", "--", "true"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    _, said = low.communicate(timeout=60)
+    _, said = low.communicate(timeout=300)
     assert tells(said, "no host offers more 4 gpu"), said
     pool_wide = os.path.join(pool.dir, "scheduler", "policy")
     with open(pool_wide, "w") as file:

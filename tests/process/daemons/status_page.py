@@ -197,7 +197,7 @@ def check_crowd(pool, page):
         s.settimeout(60)
         s.connect(("127.0.0.1", page.port))
         silent.append(s)
-    wait_for("all but some to be closed", lambda: sum(map(peek, silent)) <= 256)
+    wait_for("all but some to be closed", lambda: sum(map(peek, silent)) <= 256, timeout=240)
     assert pool.dcs("run", "--", "echo", "still").stdout == b"still\n"
     assert browsers[0].next()[0], "those that were there are served"
     for s in silent:
