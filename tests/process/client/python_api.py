@@ -317,7 +317,7 @@ def interrupted(pool, env):
     wait_for("the grain", lambda: pool.grains(50)[0]["state"] == "running")
     process.send_signal(signal.SIGINT)
     try:
-        said = process.communicate(timeout=60)[0]
+        said = process.communicate(timeout=300)[0]
     finally:
         process.kill()
     assert said == b"interrupted\nlate\n" and process.returncode == 0, (said, process.returncode)
