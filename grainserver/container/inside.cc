@@ -16,6 +16,7 @@
 
 #include "base/confinement.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "grainserver/container/words.h"
 #include "grainserver/files/syscall_filter.h"
 #include "process/landlock.h"
@@ -51,7 +52,7 @@ std::string search_path(const std::vector<std::string> &env) {
 
 // As execvp(3) with the PATH of the grain. An errno.
 int execute(const Words &words) {
-    const std::vector<char *> argv = pointers(words.argv), env = pointers(words.env);
+    const std::vector<char *> argv = pointers_to(words.argv), env = pointers_to(words.env);
     if (words.program.find('/') != std::string::npos) {
         ::execve(words.program.c_str(), argv.data(), env.data());
         return errno;

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/text.h"
 #include "grainserver/container/words.h"
 
 namespace dcs::container {
@@ -89,7 +90,7 @@ void end_all() {
 pid_t start(const std::vector<std::string> &argv, const Environment &environment, const std::vector<int> &fds,
             int log) {
     const std::vector<std::string> env = variables(environment);
-    const std::vector<char *> words = pointers(argv), entries = pointers(env);
+    const std::vector<char *> words = pointers_to(argv), entries = pointers_to(env);
     const pid_t child = ::fork();
     if (child == 0) become(words, entries, fds, environment.input, log);
     return child;

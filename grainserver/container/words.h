@@ -29,9 +29,6 @@ struct Line {
     std::int32_t value;
 };
 
-// As execve(2) takes them; they point into `words`.
-std::vector<char *> pointers(const std::vector<std::string> &words);
-
 // A sealed file in memory with the words; -1 and errno.
 int pack(const Words &words);
 bool unpack(int fd, Words &words);

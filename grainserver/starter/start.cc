@@ -16,6 +16,7 @@
 #include "base/planted.h"
 #include "base/require.h"
 #include "base/resources.h"
+#include "base/text.h"
 #include "grainserver/files/launcher_calls.h"
 #include "grainserver/files/owner_rules.h"
 #include "grainserver/files/room.h"
@@ -25,13 +26,6 @@
 namespace dcs::starter {
 namespace {
 constexpr Duration blocked_pause = seconds(60);
-
-std::vector<char *> pointers(const std::vector<std::string> &items) {
-    std::vector<char *> list;
-    for (const std::string &item : items) list.push_back(const_cast<char *>(item.c_str()));
-    list.push_back(nullptr);
-    return list;
-}
 
 // The command to execute: the program, or the host's runner followed by the program's path and arguments.
 std::vector<std::string> command(const files::LaunchRecord &launch) {
@@ -271,8 +265,8 @@ Answer Starter::run(const Request &request, const Fd &grain, files::LaunchRecord
     for (std::size_t i = 0; group != nullptr && i < group->joins.size(); ++i) p.joins.push_back(group->joins[i].get());
     if (group != nullptr) p.plan.group = group->directory.get();
     if (gpus_by_file()) number_for_cuda(p.env, *given, denied, files::image_of(launch.files) != nullptr);
-    p.argv_list = pointers(p.words);
-    p.env_list = pointers(p.env);
+    p.argv_list = pointers_to(p.words);
+    p.env_list = pointers_to(p.env);
     fill_plan(p, grain, launch);
     p.plan.own_memory = launch.limits.memory_mb > 0;
     p.plan.boot_id = boot_id_.c_str();
