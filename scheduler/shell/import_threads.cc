@@ -13,31 +13,15 @@ constexpr int decoders_at_once = 4;  // turn::Imports sends out no more
 
 }  // namespace
 
-ImportThreads::ImportThreads(reader::Reader &reader, net::Loop &loop) : reader_(reader), loop_(loop) {
-    for (int i = 0; i < decoders_at_once; ++i) threads_.emplace_back([this] { work(); });
-}
+ImportThreads::ImportThreads(reader::Reader &reader, net::Loop &loop)
+    : reader_(reader), loop_(loop), threads_(decoders_at_once, loop, [this](Job job) {
+          return Done{job.id, decode(std::move(job.stream))};
+      }) {}
 
 ImportThreads::~ImportThreads() {
-    {
-        std::lock_guard<std::mutex> guard(mutex_);
-        stopping_ = true;
-        for (const int socket : sockets_) ::shutdown(socket, SHUT_RDWR);
-    }
-    changed_.notify_all();
-    for (std::thread &thread : threads_) thread.join();
-}
-
-void ImportThreads::start(std::uint64_t id, std::string stream) {
-    {
-        std::lock_guard<std::mutex> guard(mutex_);
-        jobs_.push_back({id, std::move(stream)});
-    }
-    changed_.notify_one();
-}
-
-std::vector<ImportThreads::Done> ImportThreads::take() {
-    std::lock_guard<std::mutex> guard(mutex_);
-    return std::exchange(done_, {});
+    const std::lock_guard<std::mutex> guard(mutex_);
+    stopping_ = true;
+    for (const int socket : sockets_) ::shutdown(socket, SHUT_RDWR);
 }
 
 // An import can wait for the next start; nothing else waits for that process.
@@ -58,21 +42,6 @@ Result<std::string> ImportThreads::decode(std::string stream) {
         if (socket >= 0 && stopping_) ::shutdown(socket, SHUT_RDWR);
     };
     return reader_.decode(std::move(stream), busy);
-}
-
-void ImportThreads::work() {
-    std::unique_lock<std::mutex> lock(mutex_);
-    for (;;) {
-        changed_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
-        if (stopping_) return;
-        Job job = std::move(jobs_.front());
-        jobs_.pop_front();
-        lock.unlock();
-        auto rows = decode(std::move(job.stream));
-        lock.lock();
-        done_.push_back({job.id, std::move(rows)});
-        loop_.wake();
-    }
 }
 
 }  // namespace dcs::shell

@@ -1,17 +1,13 @@
 #pragma once
 // One thread that reads contents whole and makes them durable, one at a time, over a Disk of its own.
 #include <algorithm>
-#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
-#include <vector>
 
-#include "net/loop.h"
 #include "scheduler/library/library.h"
+#include "scheduler/shell/job_threads.h"
 
 namespace dcs::shell {
 
@@ -40,27 +36,17 @@ private:
 
 class LibraryThread {
 public:
-    // `loop` is woken when a job is done, and outlives this.
-    LibraryThread(std::unique_ptr<store::Disk> disk, net::Loop &loop);
-    ~LibraryThread();  // waits for the job at hand; the others are not done
-    LibraryThread(const LibraryThread &) = delete;
-    LibraryThread &operator=(const LibraryThread &) = delete;
-
-    void start(library::Job job);
-    std::vector<library::JobDone> take();
+    LibraryThread(std::unique_ptr<store::Disk> disk, net::Loop &loop)
+        : disk_(std::move(disk)),
+          worker_(*disk_),
+          thread_(1, loop, [this](library::Job job) { return worker_.work(std::move(job)); }) {}
+    void start(library::Job job) { thread_.start(std::move(job)); }
+    std::vector<library::JobDone> take() { return thread_.take(); }
 
 private:
-    void work();
-
     std::unique_ptr<store::Disk> disk_;
     library::Worker worker_;  // of the thread
-    net::Loop &loop_;
-    std::mutex mutex_;
-    std::condition_variable changed_;
-    JobQueue jobs_;
-    std::vector<library::JobDone> done_;
-    bool stopping_ = false;
-    std::thread thread_;
+    JobThreads<JobQueue, library::Job, library::JobDone> thread_;
 };
 
 }  // namespace dcs::shell
