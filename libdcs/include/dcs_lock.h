@@ -27,8 +27,9 @@
  * Structs begin with struct_size, which the init functions set, so that later versions can add members; see dcs.h.
  *
  * Ownership: a d_lock or d_slots belongs to the caller until it is released or abandoned, which frees it. Strings are
- * copied. A wait with a time limit uses the signal SIGRTMAX-1, whose handler must not be replaced during the wait;
- * other signals do not end a wait. */
+ * copied. A wait with a time limit uses the highest real-time signal below SIGRTMAX that the program does not handle or
+ * block, whose handler must not be replaced during the wait; other signals do not end a wait. pthread_cancel does not
+ * end a thread in a call, also in a wait, but after it. */
 #ifndef DCS_LOCK_H
 #define DCS_LOCK_H
 
@@ -212,7 +213,7 @@ static inline void d_slot_holder_init(struct d_slot_holder *holders, size_t coun
     memset(holders, 0, count * sizeof *holders);
     for (; count > 0; --count) holders[count - 1].struct_size = sizeof *holders;
 }
-/* Stores the first `room` holders in `holders`, and the number of all holders in *count. */
+/* Stores the first `room` holders in `holders`, and the number of all holders in *count: 0 of a limit never used. */
 int d_slot_list(const char *name, struct d_slot_holder *holders, size_t room, size_t *count);
 
 #ifdef __cplusplus

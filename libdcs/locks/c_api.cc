@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/no_cancel.h"
 #include "base/sized.h"
 #include "dcs_lock.h"
 #include "locks/adaptive_lock.h"
@@ -48,8 +49,9 @@ void copy(char *to, std::size_t room, const std::string &from) {
 }
 template <std::size_t Room> void copy(char (&to)[Room], const std::string &from) { copy(to, Room, from); }
 
-// No exception leaves a C function.
+// No exception leaves a C function, and no cancelled thread either.
 template <class Body> int guarded(Body body) {
+    const NoCancel whole;
     try {
         return body();
     } catch (const std::exception &problem) {
@@ -259,6 +261,7 @@ int d_lock_release(d_lock *lock, int succeeded) {
 
 void d_lock_abandon(d_lock *lock) {
     if (lock == nullptr) return;
+    const dcs::NoCancel whole;
     lock->lock.abandon();
     lock->instance.abandon();
     delete lock;
@@ -368,6 +371,7 @@ int d_slot_list(const char *name, d_slot_holder *holders, std::size_t room, std:
         const auto place = place_of(std::string(name), ".slots");
         if (!place) return refuse(place.status());
         const auto seen = slot_holders(*place);
+        if (seen.status().code == dcs::Code::not_found) return static_cast<int>(D_LOCK_GRANTED);
         if (!seen) return refuse(seen.status());
         for (const SlotHolder &holder : *seen) {
             if (!holder.held) continue;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/planted.h"
 #include "process/table.h"
 
@@ -27,7 +28,7 @@ std::string bell_path(const Place &head) { return head.path + ".bell"; }
 
 // O_RDWR: no SIGPIPE, no wait for the other end, and a ring is kept while any process has the FIFO open.
 Fd open_bell(const std::string &path) {
-    Fd fd(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
+    Fd fd = above_standard(Fd(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW)));
     struct stat st = {};
     if (!fd || (::fstat(fd.get(), &st) == 0 && S_ISFIFO(st.st_mode))) return fd;
     errno = EEXIST;

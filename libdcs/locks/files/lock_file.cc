@@ -5,7 +5,6 @@
 #include <ctime>
 #include <fcntl.h>
 #include <memory>
-#include <mutex>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/file.h>
@@ -22,15 +21,23 @@ namespace {
 
 void do_nothing(int) {}
 
-int wait_signal() { return SIGRTMAX - 1; }
-
-void install_handler() {
-    static std::once_flag once;
-    std::call_once(once, [] {
-        struct sigaction action = {};
-        action.sa_handler = do_nothing;  // without SA_RESTART, so that the call returns
-        ::sigaction(wait_signal(), &action, nullptr);
-    });
+// One that the program has no use for: no handler of its own, and rather one that this thread does not block, as for
+// signalfd. Its handler stays, since a signal of the timer may come late. 0: there is none.
+int wait_signal() {
+    sigset_t blocked;
+    ::pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+    for (const bool also_blocked : {false, true})
+        for (int number = SIGRTMAX - 1; number >= SIGRTMIN; --number) {
+            struct sigaction action = {};
+            if (!also_blocked && ::sigismember(&blocked, number) != 0) continue;
+            if (::sigaction(number, nullptr, &action) != 0) continue;
+            if (action.sa_handler == do_nothing) return number;
+            if (action.sa_handler != SIG_DFL) continue;
+            action.sa_handler = do_nothing;
+            action.sa_flags = 0;  // no SA_RESTART, so that the call returns
+            if (::sigaction(number, &action, nullptr) == 0) return number;
+        }
+    return 0;
 }
 
 // Makes a blocking system call of this thread fail with EINTR after a deadline: the timer fires at the deadline and
@@ -53,17 +60,17 @@ private:
 
 WaitTimer::WaitTimer(std::int64_t boot_ns) : deadline_(boot_ns) {
     if (boot_ns == INT64_MAX) return;
-    install_handler();
+    const int signal = wait_signal();
     sigevent event = {};
     event.sigev_notify = SIGEV_THREAD_ID;
-    event.sigev_signo = wait_signal();
+    event.sigev_signo = signal;
     event._sigev_un._tid = ::gettid();
-    works_ = ::timer_create(CLOCK_BOOTTIME, &event, &timer_) == 0;
+    works_ = signal != 0 && ::timer_create(CLOCK_BOOTTIME, &event, &timer_) == 0;
     if (!works_) return;
     armed_ = true;
     sigset_t ours;
     ::sigemptyset(&ours);
-    ::sigaddset(&ours, wait_signal());
+    ::sigaddset(&ours, signal);
     ::pthread_sigmask(SIG_UNBLOCK, &ours, &before_);
     itimerspec when = {};
     when.it_value.tv_sec = boot_ns / 1'000'000'000;
@@ -105,7 +112,7 @@ Fd open_existing(const std::string &path, bool &writable) {
         writable = false;
         fd = Fd(::open(path.c_str(), O_RDONLY | flags));
     }
-    return fd;
+    return above_standard(std::move(fd));
 }
 
 Status cannot_open(const std::string &path) {
@@ -129,10 +136,11 @@ Fd make_file(const Place &place, FileKind kind, unsigned mode) {
     const std::string &path = place.path;
     const std::size_t slash = path.rfind('/');
     const std::string directory = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-    Fd fd(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, mode_at_first));
+    Fd fd = above_standard(Fd(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, mode_at_first)));
     if (!fd && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
         // A file system without O_TMPFILE: creates an empty file, which its first holder completes.
-        Fd plain(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode_at_first));
+        const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+        Fd plain = above_standard(Fd(::open(path.c_str(), flags, mode_at_first)));
         if (!plain || !has_mode(plain.get(), mode) || write_header(plain.get(), kind, place.atom) != 0) return {};
         return plain;
     }

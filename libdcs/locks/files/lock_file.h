@@ -13,7 +13,7 @@
 namespace dcs::locks {
 
 // The end of a wait. Waits sleep in the kernel, without polling. A wait with a deadline uses a timer with
-// signal SIGRTMAX-1, aimed at the waiting thread alone.
+// a real-time signal that the program does not handle, aimed at the waiting thread alone.
 struct Deadline {
     std::int64_t boot = INT64_MAX;  // CLOCK_BOOTTIME, nanoseconds; 0: do not wait
     static Deadline none() { return {0}; }

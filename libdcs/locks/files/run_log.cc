@@ -255,7 +255,7 @@ private:
             ::close(fd);
             fd = -1;
         }
-        fd_ = fd;
+        fd_ = above_standard(Fd(fd)).release();
         device_ = st.st_dev;
         inode_ = st.st_ino;
     }

@@ -43,6 +43,13 @@ static int get(const char *operand, d_lock **lock) {
     return d_lock_get(&request, NULL, lock);
 }
 
+static int get_within(const char *operand, int64_t wait) {
+    struct d_lock_request request = request_for(operand);
+    d_lock *lock;
+    request.wait = wait;
+    return d_lock_get(&request, NULL, &lock);
+}
+
 static int asks_paper(void) { return GetLock("paper", "x", 0, 90, NULL, 0); }
 
 static void the_papers_calls(void) {
@@ -231,6 +238,83 @@ static void in_order(void) {
     CHECK(in_child(enters) == 0);
 }
 
+static int without_streams(void) { /* started without standard streams: none becomes a lock's */
+    static const char *const names[] = {"streamless"};
+    static const int two[] = {2};
+    d_lock *lock;
+    d_slots *slots;
+    int fd, wrong = 0;
+    for (fd = 0; fd < 3; ++fd) close(fd);
+    if (get("streamless", &lock) != 0 || d_slot_take(names, two, 1, 0, NULL, &slots) != 0) return 1;
+    for (fd = 0; fd < 3; ++fd)
+        if (fcntl(fd, F_GETFD) >= 0) wrong = 2;
+    if (d_lock_fd(lock) < 3 || d_slot_fd(slots, 0) < 3) wrong = 3;
+    return wrong;
+}
+
+static d_lock *entered;
+
+static void *enters_in_line(void *unused) {
+    (void)unused;
+    d_lock_enter("cancelled", D_LOCK_NEVER, &entered);
+    pthread_testcancel();
+    return NULL;
+}
+
+static void cancelled(void) { /* in its wait: it ends when it has what the call promised */
+    const struct timespec moment = {0, 2000000};
+    struct d_lock_state state = {.struct_size = sizeof(struct d_lock_state)};
+    pthread_t thread;
+    void *end = NULL;
+    d_lock *lock;
+    CHECK(d_lock_enter("cancelled", 0, &lock) == 0);
+    CHECK(pthread_create(&thread, NULL, enters_in_line, NULL) == 0);
+    while (d_lock_look("cancelled", NULL, NULL, &state) == 0 && state.waiting == 0) nanosleep(&moment, NULL);
+    CHECK(pthread_cancel(thread) == 0);
+    CHECK(d_lock_leave(lock) == 0);
+    CHECK(pthread_join(thread, &end) == 0 && end == PTHREAD_CANCELED);
+    CHECK(entered != NULL && d_lock_enter("cancelled", 0, &lock) == D_LOCK_BUSY);
+    CHECK(d_lock_leave(entered) == 0);
+    CHECK(d_lock_enter("cancelled", 0, &lock) == 0 && d_lock_leave(lock) == 0);
+}
+
+static volatile sig_atomic_t handled;
+static void count_signal(int number) { handled = handled + (number == SIGRTMAX - 1); }
+
+static int waits_briefly(void) { return get_within("signals", D_LOCK_SECOND / 100); }
+
+static int handles_signals(void) { /* those of the program stay the program's, and end no wait late */
+    struct sigaction action;
+    int before, after;
+    alarm(60);
+    before = waits_briefly();
+    memset(&action, 0, sizeof action);
+    action.sa_handler = count_signal;
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGRTMAX - 1, &action, NULL);
+    after = waits_briefly();
+    raise(SIGRTMAX - 1);
+    return before != D_LOCK_BUSY ? 1 : after != D_LOCK_BUSY ? 2 : handled != 1 ? 3 : 0;
+}
+
+static int handled_signals(void) { /* before the first wait */
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = count_signal;
+    sigaction(SIGRTMAX - 1, &action, NULL);
+    if (waits_briefly() != D_LOCK_BUSY) return 1;
+    raise(SIGRTMAX - 1);
+    return handled != 1;
+}
+
+static void signals(void) {
+    d_lock *lock;
+    CHECK(get("signals", &lock) == 0);
+    CHECK(in_child(handled_signals) == 0);
+    CHECK(in_child(handles_signals) == 0);
+    CHECK(d_lock_release(lock, 1) == 0);
+}
+
 static int takes_slot(void) {
     static const char *const names[] = {"total"};
     static const int two[] = {2};
@@ -244,6 +328,7 @@ static void slots(void) {
     struct d_slot_holder holders[1] = {{.struct_size = sizeof *holders}};
     size_t count = 0;
     d_slots *a, *b;
+    CHECK(d_slot_list("total", holders, 1, &count) == 0 && count == 0); /* never used */
     CHECK(d_slot_take(both, limits, 2, 0, "the first", &a) == 0);
     CHECK(d_slot_number(a, 0) == 0 && d_slot_number(a, 1) == 0 && d_slot_number(a, 2) == -1);
     CHECK(d_slot_fd(a, 1) >= 0 && d_slot_fd(a, 2) == -1);
@@ -271,5 +356,8 @@ int main(void) {
     instances();
     in_order();
     slots();
+    CHECK(in_child(without_streams) == 0);
+    cancelled();
+    signals();
     return 0;
 }
