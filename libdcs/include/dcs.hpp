@@ -74,11 +74,17 @@ inline void check(int code) {
 }
 
 namespace detail {
+// For C, which would cut it at a NUL.
+inline const char *whole(const std::string &text) {
+    if (text.find('\0') == std::string::npos) return text.c_str();
+    throw error(D_E_INVALID, "a text of " + std::to_string(text.size()) + " bytes contains a NUL byte, after \"" +
+                                 text.c_str() + "\": only the input of a grain may");
+}
+inline const char *text_or_null(const std::string &text) { return text.empty() ? nullptr : whole(text); }
 template <class To, class From> void put_field(To &to, const From &from) {
-    if constexpr (std::is_same_v<From, std::string>) to = from.empty() ? nullptr : from.c_str();
+    if constexpr (std::is_same_v<From, std::string>) to = text_or_null(from);
     else to = from;
 }
-inline const char *text_or_null(const std::string &text) { return text.empty() ? nullptr : text.c_str(); }
 }  // namespace detail
 
 // See d_pool_options.
@@ -108,7 +114,7 @@ public:
     void set_patience(double seconds) const { check(d_pool_set_patience(handle(), seconds)); }
 
     // Names this program; all its sessions in a pool have one ident.
-    void authorize(const std::string &ident) const { check(d_pool_get_auth(handle(), ident.c_str())); }
+    void authorize(const std::string &ident) const { check(d_pool_get_auth(handle(), detail::whole(ident))); }
     // A new session; one that is there from an earlier run, or a new one; a terminated one that becomes active again.
     inline session open(const std::string &ident, int number) const;
     inline session resume(const std::string &ident, int number, bool sent_reset = true) const;
@@ -189,7 +195,7 @@ struct result {
     }
     stream open_file(const std::string &name) const {  // an output file
         std::FILE *opened = nullptr;
-        check(d_pool_grain_file(where.handle(), nullptr, session, grain, name.c_str(), &opened));
+        check(d_pool_grain_file(where.handle(), nullptr, session, grain, detail::whole(name), &opened));
         return stream(opened);
     }
     std::string whole_output() const { return output.size() == output_length ? output : read_all(open("out").get()); }
@@ -203,7 +209,7 @@ class c_grain {
 public:
     explicit c_grain(const grain &from) : argv_(pointers(from.argv)), env_(pointers(from.env)) {
         d_grain_init(&c);
-        for (const std::string &name : from.outputs) outputs_.push_back(name.c_str());
+        for (const std::string &name : from.outputs) outputs_.push_back(whole(name));
         if (!from.outputs.empty()) outputs_.push_back(nullptr);
         fill(files_, from.files);
         fill(programs_, from.programs);
@@ -232,13 +238,13 @@ public:
 private:
     static std::vector<char *> pointers(const std::vector<std::string> &strings) {
         std::vector<char *> to;
-        for (const std::string &s : strings) to.push_back(const_cast<char *>(s.c_str()));  // C's argv is not const
+        for (const std::string &s : strings) to.push_back(const_cast<char *>(whole(s)));  // C's argv is not const
         to.push_back(nullptr);
         return to;
     }
     static void fill(std::vector<d_file> &to, const std::vector<file> &from) {
         for (const file &f : from)
-            to.push_back({sizeof(d_file), text_or_null(f.name), f.path.c_str(), text_or_null(f.binary_class),
+            to.push_back({sizeof(d_file), text_or_null(f.name), whole(f.path), text_or_null(f.binary_class),
                           f.executable ? 1 : 0, 0});
     }
     std::vector<char *> argv_, env_;

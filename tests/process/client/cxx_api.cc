@@ -72,6 +72,14 @@ void errors() {
     dcs::session session = dcs::session::open("cxx", 2);
     raises(D_E_SESSION_ACTIVE, "", [] { dcs::session::open("cxx", 2); });
     raises(D_E_INVALID, "notice is -1", [&] { session.submit(1, {.argv = {"/bin/true"}, .notice = -1}); });
+    const std::string cut("a\0b", 3);
+    raises(D_E_INVALID, "NUL byte, after \"a\"", [&] { dcs::session::open(cut, 3); });
+    for (const dcs::grain &what :
+         {dcs::grain{.argv = {"/bin/true", cut}}, dcs::grain{.argv = {"/bin/true"}, .env = {cut}},
+          dcs::grain{.argv = {"/bin/true"}, .resources = cut}, dcs::grain{.argv = {"/bin/true"}, .label = cut},
+          dcs::grain{.argv = {"/bin/true"}, .files = {{.name = "f", .path = cut}}},
+          dcs::grain{.argv = {"/bin/true"}, .outputs = {cut}}})
+        raises(D_E_INVALID, "NUL byte", [&] { session.submit(1, what); });
     raises(D_E_INVALID, "gargv[0]", [&] { session.submit(1, {}); });
     dcs::result result;
     need(!session.wait(result) && !session.poll(result), "nothing is left in an empty session");
