@@ -7,11 +7,16 @@ import shutil
 import signal
 import subprocess
 
-from pool import BIN, Pool
+from pool import BIN, Pool, wait_for
 
 
 def offered(pool, *words):
-    return pool.dcs("__complete", *words).stdout.decode().split("\n")[:-1]
+    """Asked again where this machine was too busy to answer in the time that a person waits."""
+    def answer():
+        result = pool.dcs("__complete", *words, check=False)
+        assert result.returncode in (0, -signal.SIGALRM), result
+        return result if result.returncode == 0 else None
+    return wait_for("an answer in time", answer, timeout=300).stdout.decode().split("\n")[:-1]
 
 
 def verbs_of_help(pool):
@@ -46,8 +51,11 @@ def names_of_the_pool(pool):
     pid = pool.pid("scheduler", "scheduler")
     os.kill(pid, signal.SIGSTOP)
     try:  # ended by its own alarm, after what needs no answer
-        result = pool.dcs("__complete", "session", "show", "", check=False)
-        assert result.returncode == -signal.SIGALRM and result.stdout == b"all\ndone\nlast\n", result
+        def ended():  # on a busy machine its alarm may even come before that
+            result = pool.dcs("__complete", "session", "show", "", check=False)
+            assert result.returncode == -signal.SIGALRM, result
+            return result.stdout == b"all\ndone\nlast\n"
+        wait_for("what needs no answer", ended, timeout=300)
     finally:
         os.kill(pid, signal.SIGCONT)
 
@@ -55,16 +63,17 @@ def names_of_the_pool(pool):
 def shells(pool):
     env = dict(pool.env, PATH=BIN + ":" + pool.env["PATH"])
 
-    def run(*command):
-        return subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+    def run(*command, wanted=None):
+        def done():
+            result = subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300)
+            return result if wanted is None or (result.stdout.split() == wanted and not result.stderr) else None
+        return wait_for(f"{wanted} of {command[0]}", done, timeout=300)
     script = ("source <(dcs completion bash); COMP_WORDS=(dcs host drain loc); COMP_CWORD=3; $(complete -p dcs | "
               "sed 's/.*-F \\([^ ]*\\).*/\\1/'); echo \"${COMPREPLY[@]}\"")
-    result = run("bash", "--norc", "-c", script)
-    assert result.stdout == b"local1 local2\n" and not result.stderr, result
+    assert run("bash", "--norc", "-c", script, wanted=[b"local1", b"local2"]).stdout == b"local1 local2\n"
     tried = ["bash"]
     if shutil.which("fish"):
-        result = run("fish", "--no-config", "-c", "dcs completion fish | source; complete -C 'dcs host drain loc'")
-        assert result.stdout.split() == [b"local1", b"local2"], result
+        run("fish", "--no-config", "-c", "dcs completion fish | source; complete -C 'dcs host drain loc'", wanted=[b"local1", b"local2"])
         tried.append("fish")
     if shutil.which("zsh"):
         result = run("zsh", "-f", "-c", "dcs completion zsh >/dev/null && zsh -n =(dcs completion zsh)")

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 
+from completion import offered
 from pool import ROOT, Pool, program, tells
 
 
@@ -22,8 +23,8 @@ def shown(pool):
     text = pool.dcs("host", "ls").stdout.decode()
     assert " gpu " in text and " fast,0x8 " in text, text
     assert "gpu (0x4)" in pool.dcs("host", "show", "local1").stdout.decode()
-    assert [line for line in pool.dcs("__complete", "run", "--class", "g").stdout.decode().split()] == ["gpu"]
-    assert pool.dcs("__complete", "map", "--class", "gpu,f").stdout.decode().split() == ["gpu,fast"]
+    assert offered(pool, "run", "--class", "g") == ["gpu"]
+    assert offered(pool, "map", "--class", "gpu,f") == ["gpu,fast"]
 
 
 def used(pool):

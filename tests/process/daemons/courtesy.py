@@ -66,7 +66,7 @@ class Group:
 
     def remove(self):
         if self.path and os.path.isdir(self.path):
-            wait_for("the control group to empty", lambda: not open(f"{self.path}/cgroup.procs").read(), timeout=20)
+            wait_for("the control group to empty", lambda: not open(f"{self.path}/cgroup.procs").read(), timeout=120)
             os.rmdir(self.path)
         self.path = None
 
@@ -76,12 +76,12 @@ class World:
         self.pool = pool
 
     def query(self, *arguments):
-        return json.loads(subprocess.run([QUERY, *map(str, arguments)], env=self.pool.env, timeout=60, check=True,
+        return json.loads(subprocess.run([QUERY, *map(str, arguments)], env=self.pool.env, timeout=300, check=True,
                                          stdout=subprocess.PIPE).stdout)
 
     def submit(self, session, grain, *command):
         subprocess.run([QUERY, "submit", f"courtesy{session}", str(session), str(grain), "0", "1", "0", *command],
-                       env=self.pool.env, timeout=60, check=True)
+                       env=self.pool.env, timeout=300, check=True)
 
     def grain(self, session, grain, expect, what, timeout=120):
         """Both rows of the grain, by the command and by d_query, once they say what is expected."""

@@ -53,7 +53,7 @@ class World:
         self.base = tempfile.mkdtemp(prefix="dcs-begin-")
         os.chmod(self.base, 0o755)
         self.peers, self.secrets = {}, []
-        self.plant, self.patience = "", 60  # seconds until what does not end is hanging
+        self.plant, self.patience = "", 200  # seconds until what does not end is hanging
         overlay = os.path.join(self.base, "overlay")
         os.mkdir(overlay)
         subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", overlay], check=True)

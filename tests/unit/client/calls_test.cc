@@ -162,7 +162,7 @@ TEST_CASE("no scheduler: unreachable after patience, with errno") {
     CHECK(d_open_ses(3) == D_E_UNREACHABLE);
     CHECK(errno == ECONNREFUSED);
     CHECK(seconds_since(begin) >= 0.29);
-    CHECK(seconds_since(begin) < 3);
+    CHECK(seconds_since(begin) < 15);  // without the variable it would be 20
     CHECK(std::string(d_errortext()).find("user.sock") != std::string::npos);
     ::setenv("DCS_DIR", (fake.dir() + "/nowhere").c_str(), 1);
     ::setenv("DCS_PATIENCE_S", "100", 1);

@@ -191,7 +191,7 @@ TEST_CASE("grains without a launcher are found and ended, with their children") 
         return text ? *text : std::string();
     };
     for (int i = 0;
-         i < 1000 && !(name_of(grain) == "sleep\n" && name_of(marked) == "sleep\n" && name_of(stranger) == "sleep\n");
+         i < 12'000 && !(name_of(grain) == "sleep\n" && name_of(marked) == "sleep\n" && name_of(stranger) == "sleep\n");
          ++i)
         ::usleep(5000);
     const Pool pool(f.path);

@@ -151,7 +151,7 @@ TEST_CASE("SIGTERM: the launcher ends its grains, without blame, also those that
     REQUIRE(soon([&] { return !locks::is_held(d + "/launcher.lock"); }));
     const double took = (boot_clock() - before).seconds();
     REQUIRE(took > 1.5);
-    REQUIRE(took < 6);
+    REQUIRE(took < 50);  // they would sleep for a minute and for ever
     REQUIRE(gone(pid));
     for (const std::string &g : {stubborn, meek}) {
         const Result<files::ExitRecord> e = files::unpack_exit(get_file(p.path(g) + "/exit"));

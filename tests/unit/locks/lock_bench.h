@@ -29,7 +29,7 @@ inline dcs::locks::Deadline in_ms(std::int64_t ms) { return {boot_now() + ms * 1
 
 // Waits for what must come; a machine may be slow.
 template <class Condition> bool soon(Condition condition) {
-    for (int i = 0; i < 10'000; ++i) {
+    for (int i = 0; i < 60'000; ++i) {
         if (condition()) return true;
         ::usleep(1000);
     }
@@ -73,7 +73,12 @@ struct Child {
         return scratch::exit_code(status) == 0;
     }
     bool sleeps() const {
-        return soon([this] { return state_of(pid) == 'S'; });
+        return soon([this] {
+            const long before = switches_of(pid);
+            if (state_of(pid) != 'S') return false;
+            ::usleep(10'000);
+            return state_of(pid) == 'S' && switches_of(pid) == before;  // not for a moment, on its way
+        });
     }
     bool ended() const { return state_of(pid) == 'Z'; }
 };

@@ -145,7 +145,7 @@ TEST_CASE("a report of readiness waits in the queue only once") {
 }
 
 TEST_CASE("waiting costs no CPU and ends in time") {
-    Server server(limits_of(1000, 5000, 5000));
+    Server server(limits_of(1000, 60'000, 60'000));
     int fd = raw_connect(server.path());
     REQUIRE(raw_send(fd, frame_of(1, "hello") + head_of(50, 2, 0)));  // a deadline is running
     CHECK(server.inbox.next().what == What::opened);
@@ -160,7 +160,7 @@ TEST_CASE("waiting costs no CPU and ends in time") {
     CHECK(server.loop->wait(soon(300), 10).empty());
     Duration took = boot_clock() - start;
     CHECK(took >= milliseconds(299));
-    CHECK(took < milliseconds(3000));
+    CHECK(took < seconds(30));
     CHECK(cpu() - before < 0.05);
     ::close(fd);
 }

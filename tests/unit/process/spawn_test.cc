@@ -200,15 +200,17 @@ TEST_CASE("what cannot start is told, and leaves nothing behind") {
 
 TEST_CASE("starting from a fat process is not slower for it") {
     auto time_of = [](int count) {
-        Instant start = boot_clock();
+        double best = 1e9;  // of these, which other work on this machine holds up now and then
         for (int i = 0; i < count; ++i) {
+            const Instant start = boot_clock();
             SpawnRequest request = shell("");
             request.program = "/bin/true";
             Result<pid_t> pid = spawn(request);
             REQUIRE(pid);
             status_of(*pid);
+            best = std::min(best, (boot_clock() - start).seconds());
         }
-        return (boot_clock() - start).seconds();
+        return best;
     };
     time_of(5);
     double lean = time_of(20);
@@ -217,8 +219,8 @@ TEST_CASE("starting from a fat process is not slower for it") {
     REQUIRE(fat != MAP_FAILED);
     double heavy = time_of(20);
     ::munmap(fat, size);
-    WARN("20 starts: " << lean << " s lean, " << heavy << " s with 512 MiB resident");
-    CHECK(heavy < 10 * lean + 1);
+    WARN("a start: " << lean << " s lean, " << heavy << " s with 512 MiB resident");
+    CHECK(heavy < 10 * lean + 0.05);
 }
 
 TEST_CASE("several threads may start programs at once") {
