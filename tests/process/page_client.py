@@ -8,7 +8,7 @@ class Events:
     """A browser that follows the page."""
 
     def __init__(self, page, last_id=None, query=""):
-        self.socket = socket.create_connection(("127.0.0.1", page.port), timeout=60)
+        self.socket = socket.create_connection(("127.0.0.1", page.port), timeout=300)
         field = f"Last-Event-ID: {last_id}\r\n" if last_id else ""
         self.socket.sendall(f"GET /events{query} HTTP/1.1\r\nHost: localhost:{page.port}\r\n{field}\r\n".encode())
         self.file = self.socket.makefile("rb")

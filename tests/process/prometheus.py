@@ -33,7 +33,7 @@ class Prometheus:
 
     def ask(self, path, **query):
         url = f"http://127.0.0.1:{self.port}/api/v1/{path}?{urllib.parse.urlencode(query)}"
-        with urllib.request.urlopen(url, timeout=60) as answer:
+        with urllib.request.urlopen(url, timeout=300) as answer:
             found = json.load(answer)
         assert found["status"] == "success", found
         return found["data"]

@@ -61,7 +61,7 @@ class Terminal:
     def screen(self):
         return "\n".join(self.lines.get(row, "").rstrip() for row in range(1, self.rows + 1))
 
-    def shows(self, pattern, timeout=60):
+    def shows(self, pattern, timeout=300):
         """Waits until the screen has it; returns the screen."""
         end = time.monotonic() + timeout
         while not re.search(pattern, self.screen(), re.S | re.M):

@@ -49,7 +49,7 @@ def hooked(slurm, hook, command, *words, code=0):
 
 
 def registry(slurm, query, *values):
-    with contextlib.closing(sqlite3.connect(os.path.join(slurm.pool.dir, "jobs/jobs.db"), timeout=60)) as db, db:
+    with contextlib.closing(sqlite3.connect(os.path.join(slurm.pool.dir, "jobs/jobs.db"), timeout=300)) as db, db:
         return db.execute(query, values).fetchall()
 
 

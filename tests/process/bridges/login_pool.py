@@ -104,7 +104,7 @@ class RootPool:
     def down(self):
         for daemon in reversed(list(self.daemons.values())):
             daemon.terminate()
-            daemon.wait(timeout=60)
+            daemon.wait(timeout=300)
         for name in self.names:
             path = f"{self.base}/{name}/launcher.lock"
             if launcher := lock_holder(path):

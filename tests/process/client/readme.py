@@ -42,7 +42,7 @@ class Shell:
     def end(self):
         self.process.stdin.close()
         try:
-            self.process.wait(timeout=60)
+            self.process.wait(timeout=300)
         except subprocess.TimeoutExpired:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()

@@ -94,7 +94,7 @@ def main():
         host = row(pool)["host"]
         begins_again(pool, bag, lambda: pool.dcs("host", "drain", "--evict", host))
         pool.dcs("host", "undrain", host)
-        wait_for("the bar to say so", lambda: bag.says(r"0/1  1 running  [0-9.]+ m?s CPU saved"), timeout=60)
+        wait_for("the bar to say so", lambda: bag.says(r"0/1  1 running  [0-9.]+ m?s CPU saved"), timeout=300)
         saved = row(pool)["saved_cpu_s"]
         assert pool.json("session", "show", "1")["session"]["saved_cpu_s"] == saved
         assert re.search(r"^saved +[0-9.]+ s of CPU time", pool.dcs("session", "show", "1").stdout.decode(), re.M)

@@ -39,7 +39,7 @@ def missing_grain_binary(pool):
     fill = os.path.join(TESTS, "fill")
     out = subprocess.run([fill, "900", "0", "2", "10", "/nonexistent/grain"], env=pool.env, capture_output=True)
     expect(out, 0, "submitted 2")
-    expect(subprocess.run([fill, "900", "wait", "1"], env=pool.env, capture_output=True, timeout=60), 1,
+    expect(subprocess.run([fill, "900", "wait", "1"], env=pool.env, capture_output=True, timeout=300), 1,
            "D_E_CANNOT_RUN", "could not start it")
     different = subprocess.run([fill, "900", "0", "1", "11", "/nonexistent/grain"], env=pool.env, capture_output=True)
     expect(different, 1, "D_E_GRAIN_DIFFERS", "input")

@@ -336,7 +336,7 @@ def checks(world):
     shutil.rmtree(nowhere)
     empty = dict(world.env, DCS_DIR=nowhere)
     done = subprocess.run([program("dcs"), "config", "show", "--from", nowhere], env=empty, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, timeout=60)
+                          stderr=subprocess.PIPE, text=True, timeout=300)
     assert done.returncode == 3 and tells(done.stderr, "no configuration file one"), done
     names = world.dcs("config", "show", "--from", world.etc, "-o", "name").stdout.split()
     assert sorted(names) == ["backup", "h1", "scheduler"], names

@@ -50,7 +50,7 @@ def follows(pool):
     assert code == 0
     text = open(path).read()
     assert text == "".join(f"step {n}\n" for n in range(1, steps + 1)), text[:200]
-    assert control.stdout.read().decode() == text and control.wait(timeout=60) == 0
+    assert control.stdout.read().decode() == text and control.wait(timeout=300) == 0
 
 
 def of_a_closed_session(pool):

@@ -45,7 +45,7 @@ def types(pool, directory, command):
         process = subprocess.Popen(shell, env=dict(env, TERM="xterm"), stdin=screen.slave, stdout=screen.slave, stderr=subprocess.PIPE)
         screen.shows("local1")
         screen.type("q")
-        assert process.wait(timeout=60) == 0, process.stderr.read()
+        assert process.wait(timeout=300) == 0, process.stderr.read()
         screen.close()
         return
     if command == "dcs page" or command.startswith(("dcs pilot slurm", "dcs pilot pbs")):
@@ -53,7 +53,7 @@ def types(pool, directory, command):
             process = subprocess.Popen(["/bin/sh", "-c", "exec " + command], env=env, cwd=directory, stdout=said, stderr=said)
             wait_for(command, lambda: os.path.getsize(said.name) or process.poll() is not None)
             process.send_signal(signal.SIGTERM)
-            process.wait(timeout=60)
+            process.wait(timeout=300)
             text = open(said.name).read()
             assert "http" in text or "waiting for grains" in text, (command, text)
         return

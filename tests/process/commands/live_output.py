@@ -160,7 +160,7 @@ def host_is_silent(pool):
     server = pool.pid("grainserver", "local1")
     os.kill(server, signal.SIGSTOP)
     try:
-        assert pool.dcs("grain", "cat", "last:1", timeout=60).stdout == b""
+        assert pool.dcs("grain", "cat", "last:1", timeout=300).stdout == b""
     finally:
         os.kill(server, signal.SIGCONT)
     grain.go()

@@ -120,7 +120,7 @@ def slow_reader(pool, folder):
         try:
             wait_for("a full pipe", lambda: struct.unpack("i", fcntl.ioctl(reader, termios.FIONREAD, bytes(4)))[0] == size)
             running.send_signal(signal.SIGTERM)
-            assert running.wait(timeout=60) == 128 + signal.SIGTERM, running.returncode
+            assert running.wait(timeout=300) == 128 + signal.SIGTERM, running.returncode
         finally:
             os.close(reader)
     pool.dcs("session", "close", "last")

@@ -104,7 +104,7 @@ def scheduler_away(pool, terminal, process):
     pool.up()
     terminal.shows(r"\A2 of 2 hosts active, 3 of 4 slots busy", timeout=120)
     terminal.type("q")
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=300) == 0
     terminal.close()
 
 
@@ -118,7 +118,7 @@ def departure(pool):
     terminal.type("3")
     terminal.shows(r"^local2.*x.*^Grains that left a host.*1:\d left local2: host_dead")
     process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=300) == 0
     terminal.close()
 
 

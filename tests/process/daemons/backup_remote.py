@@ -193,7 +193,7 @@ def nobody_else_is_the_backup(pool):
     os.makedirs(os.path.join(pool.base, "poser"))
     poser = [program("dcs_backupd"), "--dir", os.path.join(pool.base, "poser"), "--tls", "127.0.0.1:0",
              "--scheduler", pool.proxy.address, "--pki"]
-    result = subprocess.run([*poser, os.path.join(pool.base, "h1/pki")], stderr=subprocess.PIPE, text=True, timeout=60)
+    result = subprocess.run([*poser, os.path.join(pool.base, "h1/pki")], stderr=subprocess.PIPE, text=True, timeout=300)
     assert result.returncode == 1 and "is for a grain server, not for a passive backup" in result.stderr, result
     for name, why in (("bk", "certificate backup bk revoked"),
                       ("b2", "host b2 not backup scheduler's host table")):

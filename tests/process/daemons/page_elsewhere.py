@@ -38,7 +38,7 @@ class Page:
             connection.close()
 
     def connect(self):
-        return socket.create_connection(("127.0.0.1", self.port), timeout=60)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=300)
 
     def status_of(self, head):
         """The status after these bytes, in TLS."""

@@ -363,7 +363,7 @@ def operated(w):
         said = w.pool.dcs("log-level", *words, check=False)
         assert said.returncode == 2 and tells(said.stderr, f"{words[0]} is not a log level") and tells(said.stderr, "hint: " + hint), said
     patient = dict(w.pool.env, DCS_PATIENCE_S="abc")
-    said = subprocess.run([program("dcs"), "host", "ls"], env=patient, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, timeout=60)
+    said = subprocess.run([program("dcs"), "host", "ls"], env=patient, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, timeout=300)
     assert said.returncode == 0 and tells(said.stderr, "warning: DCS_PATIENCE_S abc not number of seconds no effect"), said
 
 

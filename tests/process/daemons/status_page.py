@@ -32,7 +32,7 @@ class Page:
 
     def get(self, target, method="GET", **headers):
         """Status, headers and body."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
         try:
             connection.request(method, target, headers=headers)
             answer = connection.getresponse()
@@ -42,7 +42,7 @@ class Page:
 
     def raw(self, data):
         """The first line of the answer to these bytes."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as s:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=300) as s:
             s.sendall(data)
             got = b""
             while b"\r\n" not in got:
@@ -232,7 +232,7 @@ def check_other_users(pool, page):
         return
     code = ("import os, sys, http.client\n"
             "os.setgid(65534); os.setuid(65534)\n"
-            "c = http.client.HTTPConnection('127.0.0.1', int(sys.argv[1]), timeout=60)\n"
+            "c = http.client.HTTPConnection('127.0.0.1', int(sys.argv[1]), timeout=300)\n"
             "c.request('GET', sys.argv[2]); print(c.getresponse().status)\n")
 
     def status(port, path):

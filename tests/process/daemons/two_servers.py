@@ -33,7 +33,7 @@ def main():
         log = open(os.path.join(pool.dir, "scheduler", "log")).read()
         assert log.count("audit: two grain servers have the key of host local1") == 1, log
         pool.kill("server", "local1")
-        wait_for("the second server to serve", lambda: pool.json("host", "show", "local1")["host"]["connected"], timeout=60)
+        wait_for("the second server to serve", lambda: pool.json("host", "show", "local1")["host"]["connected"], timeout=300)
         assert pool.dcs("run", "--", "echo", "again").stdout == b"again\n"
         second.terminate()
         second.wait()

@@ -31,7 +31,7 @@ class Place:
 
     def ask(self, *arguments, failpoint=None):
         env = dict(self.env, DCS_FAILPOINTS=failpoint) if failpoint else self.env
-        out = subprocess.run([HOLDER, "x", *arguments], env=env, capture_output=True, text=True, timeout=60)
+        out = subprocess.run([HOLDER, "x", *arguments], env=env, capture_output=True, text=True, timeout=300)
         return out.returncode, out.stdout.split()
 
     def hold(self, *arguments):
@@ -78,7 +78,7 @@ def P3_reaper_killed():
             log = place.log()
             assert log.count("expired") + log.count("crashed") == 1, f"{point}: {log}"
             assert ("crashed" in log) != victim_lives, f"{point}: {log}"
-            assert victim.wait(timeout=60) == -signal.SIGINT
+            assert victim.wait(timeout=300) == -signal.SIGINT
 
 
 def reaper_stopped():
@@ -90,7 +90,7 @@ def reaper_stopped():
         reaper = subprocess.Popen([HOLDER, "x", "0", "0.01"], env=env, stdout=subprocess.PIPE, text=True)
         place.started.append(reaper)
         os.waitid(os.P_PID, reaper.pid, os.WSTOPPED | os.WNOWAIT)
-        assert victim.wait(timeout=60) == -signal.SIGINT
+        assert victim.wait(timeout=300) == -signal.SIGINT
         new, after = place.hold("0", "3600", "hold")
         assert after[0] == "granted" and int(after[1]) > int(said[1]), after
         assert place.log().count("expired") == 1, place.log()  # not crashed: a process ended it
@@ -100,7 +100,7 @@ def reaper_stopped():
         new.kill()
         new.wait()
         reaper.send_signal(signal.SIGCONT)
-        assert reaper.wait(timeout=60) == 0
+        assert reaper.wait(timeout=300) == 0
         last = reaper.stdout.readline().split()
         assert last[0] == "granted" and int(last[1]) > int(after[1]), last
 

@@ -87,10 +87,10 @@ def scripts_are_programs(cron):
     running = start(first, second)
     wait_for("the first script", lambda: os.path.exists(here))
     again, other = start(first), start("-e", second, "word")
-    assert again.wait(timeout=60) == BUSY, again.communicate()
+    assert again.wait(timeout=300) == BUSY, again.communicate()
     os.unlink(hold)
     for process, words in ((running, [first, second]), (other, [second, "word"])):
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
         assert out.split() == words, (out, err)
 
 
@@ -113,7 +113,7 @@ def not_twice_and_not_for_ever(cron):
     open(cron.hang, "w").close()
     code, out, err = cron.until_free(["-e", "1s"], 4)
     assert code != 0 and out == "" and ": ended after" in err and "at its limit" in err, (code, out, err)
-    assert hung.wait(timeout=60) != 0
+    assert hung.wait(timeout=300) != 0
     for pid, start in tree:
         assert start_time(pid) != start, f"process {pid} of the hung run lives"
     for pid in cron.hanging():
@@ -153,7 +153,7 @@ def pool_work_is_alone(pool):
     wait_for("the work to begin", lambda: os.path.exists(marks[0]))
     pool.up()
     assert os.path.exists(marks[1]), "`dcs up` did not wait for another process's work on the pool"
-    assert other.wait(timeout=60) == 0
+    assert other.wait(timeout=300) == 0
 
 
 def unguarded_store_is_not_written(pool):

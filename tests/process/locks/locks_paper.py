@@ -44,7 +44,7 @@ class Place:
 
     def run(self, *arguments):
         process = self.start(*arguments)
-        assert process.wait(timeout=60) == 0, f"{process.args}: exit {process.returncode}"
+        assert process.wait(timeout=300) == 0, f"{process.args}: exit {process.returncode}"
         return self.said(process)
 
     def lines(self):
@@ -70,7 +70,7 @@ class Place:
 def calls_itself(place):
     """Figure 4: B of process 1 is the program itself. Two processes run, and A, B, C are run once each."""
     process = place.start("minutes", "15", "90", "A=run", "B=self", "C=run")
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=300) == 0
     one = str(process.pid)
     two = {pid for pid, _, _ in place.lines()} - {one}
     assert len(two) == 1, place.lines()
@@ -87,7 +87,7 @@ def calls_itself_expired(place):
     process = place.start("seconds", "0", "0.000001", "A=run", "B=self", "C=run")
     steps = [place.path("log"), "seconds", "0", "0.000001"]
     # ifelapsed 0 would let it call itself for ever; each call is refused at B.
-    assert process.wait(timeout=60) == 0, steps
+    assert process.wait(timeout=300) == 0, steps
     assert "B own-ancestor" in [f"{atom} {word}" for _, atom, word in place.lines()]
     assert place.said(process)[-1] == "C done"
 
@@ -103,7 +103,7 @@ def hung(place, action):
     time.sleep(0.5)
     second = place.run("seconds", "0.1", "0.4", "A=run", "B=run", "C=run")
     assert second == ["A taken", "A done", "B took-over", "B done", "C taken", "C done"], second
-    assert first.wait(timeout=60) == -(signal.SIGINT if action == "hang" else signal.SIGKILL), first.returncode
+    assert first.wait(timeout=300) == -(signal.SIGINT if action == "hang" else signal.SIGKILL), first.returncode
     assert place.said(first)[-1] == "B taken", place.lines()
     assert " expired " in place.run_log()
 
@@ -129,7 +129,7 @@ def circle(place, unit, if_elapsed, expire_after, separate, expected):
     broken = os.path.exists(x) and os.path.exists(y)
     if broken:
         for process in place.started:
-            process.wait(timeout=60)
+            process.wait(timeout=300)
     else:
         assert not os.path.exists(x) and not os.path.exists(y)
         assert any(process.poll() is None for process in place.started), "no process waits, and nothing was made"
@@ -188,10 +188,10 @@ def table_3(place):
     assert ask(place, "T", 0, 90, now + 88 * 60) == "busy"
     assert first.poll() is None
     assert ask(place, "T", 0, 90, now + 91 * 60) == "granted took-over"  # interruptible after T minutes
-    assert first.wait(timeout=60) == -signal.SIGINT
+    assert first.wait(timeout=300) == -signal.SIGINT
     second = hold(place, "0", now)
     assert ask(place, "0", 0, 0, now + 1) == "granted took-over"  # impotent, nothing is locked
-    assert second.wait(timeout=60) == -signal.SIGINT
+    assert second.wait(timeout=300) == -signal.SIGINT
     third = hold(place, "inf", now)
     assert ask(place, "inf", 0, "inf", now + 100 * year) == "busy"  # never expire
     assert third.poll() is None

@@ -27,7 +27,7 @@ using namespace dcs::locks;
 namespace {
 
 constexpr int processes_max = 128, children_each = 4, limit = 3, wide_limit = 66, high_limit = 6;
-std::int64_t stall = 10'000'000'000;  // a wake-up that is lost is lost for ever
+std::int64_t stall = 60'000'000'000;  // a wake-up that is lost is lost for ever
 
 // `doomed` is set before the kill: the kernel frees the locks of a dying process before it is seen to be dead.
 enum : int { no_holder = 0, exclusive = 1, reader = 2, doomed = 8 };

@@ -217,7 +217,7 @@ def run(flavour, before=lambda world: None):
         print(events)
         assert {number for what, number in events if what in ("killed", "limit")} <= {deleted}, events
         stopping(world)
-        wait_for("no process of a job", lambda: not world.engine.processes(), timeout=60)
+        wait_for("no process of a job", lambda: not world.engine.processes(), timeout=300)
         assert world.engine.scratch() == [], world.engine.scratch()
         wait_for("hosts without a job to be no problem", lambda: not any(
             p["entity"].startswith("host pilot") for p in world.pool.json("doctor", check=False)["problems"]))

@@ -109,7 +109,7 @@ def credentials_work(world):
     for name, block in zip(("key.pem", "certificate.pem", "authority.pem"), blocks):
         world.write(f"{place}/{name}", block, 0o600)
     said = subprocess.run([os.path.join(TOOLS, "tls_call"), f"127.0.0.1:{PORT}", place, "x"], stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, timeout=60).stdout
+                          stderr=subprocess.STDOUT, text=True, timeout=300).stdout
     shutil.rmtree(place)
     good = "opened" in said and "token " + (b"T" * 32).hex() in text
     return [] if good else [f"the credentials do not work: {said!r}"]

@@ -104,7 +104,7 @@ def an_authority_keeps_its_name(pool):
     pool.stop("scheduler")
     os.rename(key, key + ".away")
     done = subprocess.run([program("dcs_scheduler"), "--dir", pool.directory, "--tls", f"127.0.0.1:{pool.port_number}"], env=pool.env,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, timeout=300)
     assert done.returncode == 4 and tells(done.stderr, "authority-key.pem missing restore new authority remove files"), done
     os.rename(key + ".away", key)
     pool.start_scheduler()

@@ -60,7 +60,7 @@ class Line:
         if identity:
             context.load_cert_chain(os.path.join(identity, "certificate.pem"), os.path.join(identity, "key.pem"))
         host, port = address.rsplit(":", 1)
-        plain = socket.create_connection((host, int(port)), timeout=60)
+        plain = socket.create_connection((host, int(port)), timeout=300)
         try:
             self.socket = context.wrap_socket(plain)
         except (ssl.SSLError, OSError):

@@ -103,14 +103,14 @@ class Hour:
         for daemon, _ in reversed(self.daemons):
             if daemon.poll() is None:
                 daemon.terminate()
-                daemon.wait(timeout=60)
+                daemon.wait(timeout=300)
         lock = self.inside("h1", "/var/lib/dcs/server/launcher.lock")
         if os.path.exists(lock) and lock_holder(lock):
             os.kill(lock_holder(lock), signal.SIGTERM)
             wait_for("the end of the launcher", lambda: not lock_holder(lock))
         for holder in self.holders.values():
             holder.stdin.close()
-            holder.wait(timeout=60)
+            holder.wait(timeout=300)
         subprocess.run(["umount", "-l", "/etc", os.path.join(self.base, "overlay")], check=False)
         shutil.rmtree(self.base, ignore_errors=True)
 
@@ -144,7 +144,7 @@ def host_joins(hour):
     first = hour.serve("h1", start)
     hour.active()
     first.terminate()
-    first.wait(timeout=60)
+    first.wait(timeout=300)
     # A library that an earlier release left open; and what the machine does besides is not this test's matter.
     library = hour.inside("h1", "/var/lib/dcs/server/library")
     os.chmod(library, 0o711)

@@ -271,7 +271,7 @@ def strangers_are_refused(pool):
     copied = os.path.join(pool.base, "copied")
     shutil.copytree(os.path.join(pool.base, "h1", "pki"), os.path.join(copied, "pki"))
     result = subprocess.run([program("dcs_grainserver"), "--name", "h2", "--dir", copied, "--scheduler",
-                             pool.proxy.address, "--run-as", "self"], stderr=subprocess.PIPE, text=True, timeout=60)
+                             pool.proxy.address, "--run-as", "self"], stderr=subprocess.PIPE, text=True, timeout=300)
     assert result.returncode == 1 and tells(result.stderr, "certificate h1 not h2"), result
     assert pool.host("h1")["connected"] and pool.host("h2")["connected"]
 
@@ -334,7 +334,7 @@ def hosts_are_approved(pool):
     result = pool.dcs("host", "approve", "h3", "babab-babab-babab-babab-babab-babab", check=False)
     assert result.returncode == 3, result
     assert pool.dcs("host", "approve", "h3", hosts[0]["key_words"]).stdout == "host h3 approved\n"
-    out, err = waiting.communicate(timeout=60)
+    out, err = waiting.communicate(timeout=300)
     assert waiting.returncode == 0 and hosts[0]["key_words"] in err, (out, err)
     assert tells(out, f"host h3 joined pool key {hosts[0]['key_words']}"), out
     pool.start_server("h3")
@@ -383,7 +383,7 @@ def certificates_are_renewed(pool):
     pool.stop("h1")
     pool.forge("h1/pki", "grainserver", "h1", 100, 90)
     result = subprocess.run([program("dcs_grainserver"), "--name", "h1", "--dir", os.path.join(pool.base, "h1"),
-                             "--scheduler", pool.proxy.address, "--run-as", "self"], stderr=subprocess.PIPE, text=True, timeout=60)
+                             "--scheduler", pool.proxy.address, "--run-as", "self"], stderr=subprocess.PIPE, text=True, timeout=300)
     assert result.returncode == 1 and tells(result.stderr, "certificate h1 expired"), result
 
 

@@ -94,7 +94,7 @@ def token_of(desk):
     os.close(REPORT_FD)
     with os.fdopen(read, "rb") as report:
         words = report.read().decode(errors="replace")
-    process.communicate(timeout=60)
+    process.communicate(timeout=300)
     credentials = bytes.fromhex(re.search(r"credentials: (\w+)", words)[1]).decode()
     token = re.search(r"token (\w{64})", credentials)[1]
     return token, "".join(re.search(r"BEGIN PRIVATE KEY-----\n(.*?)-----END", credentials, re.DOTALL)[1].split())

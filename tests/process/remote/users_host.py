@@ -67,7 +67,7 @@ class UsersHost:
         self.stop_server()
         if self.scheduler:
             self.scheduler.terminate()
-            self.scheduler.wait(timeout=60)
+            self.scheduler.wait(timeout=300)
         self.end_launcher()
         shutil.rmtree(self.base, ignore_errors=True)
 
@@ -96,7 +96,7 @@ class UsersHost:
     def stop_server(self):
         if self.server:
             self.server.terminate()
-            self.server.wait(timeout=60)
+            self.server.wait(timeout=300)
         self.server = None
 
     def launcher(self):

@@ -137,7 +137,7 @@ def whole_on_the_disk(host):
 def at_fault(host, image, by):
     """Who is, if the image is not unpacked."""
     host.given_back()
-    out, _ = (grain := host.start(image, 600, by)).communicate(timeout=60)
+    out, _ = (grain := host.start(image, 600, by)).communicate(timeout=300)
     assert not host.has(image) and not host.has(image, ".new"), out
     assert grain.returncode == (GIVEN_BACK if (back := host.given_back()) else NOT_EXECUTABLE), (grain.returncode, out)
     return ("host" if back else "image"), out.decode()
@@ -205,7 +205,7 @@ def nothing_unpacks_elsewhere():
         for compressed in (False, True):
             image = os.path.join(base, f"oci{compressed}.tar")
             make_oci(image, compressed)
-            out, _ = host.start(image, 600, [*WITH_MOUNT, "-t tmpfs -o ro none /var/tmp"]).communicate(timeout=60)
+            out, _ = host.start(image, 600, [*WITH_MOUNT, "-t tmpfs -o ro none /var/tmp"]).communicate(timeout=300)
             assert host.has(image), out
             assert os.listdir(os.path.join(host.store, host.name(image))) == ["of_oci"]
 
@@ -233,7 +233,7 @@ def podman_reads_only_its_own(host):
         for name, path in read.items():
             assert not opened_or_made(path), (name, path)
         open(go, "w").close()
-        out, _ = grain.communicate(timeout=60)
+        out, _ = grain.communicate(timeout=300)
         assert expected in out.decode(), out
         os.remove(said)
         os.remove(go)
@@ -246,7 +246,7 @@ def the_first_process_is_closed(host):
         for path in ("/bin/busybox", *containers.libraries_of("/bin/busybox")):
             archive.add(os.path.realpath(path), path[1:])
     look = "for p in 1 self; do if (: </proc/$p/environ); then echo $p open; else echo $p closed; fi; done"
-    out, _ = host.start(image, 600, argv=["/bin/busybox", "sh", "-c", look]).communicate(timeout=60)
+    out, _ = host.start(image, 600, argv=["/bin/busybox", "sh", "-c", look]).communicate(timeout=300)
     assert b"1 closed" in out and b"self open" in out, out
     names = os.listdir(os.path.join(host.store, host.name(image)))
     assert set(names) <= {"bin", "lib", "lib64", "usr"}, names  # nothing is written in the image

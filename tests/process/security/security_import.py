@@ -204,7 +204,7 @@ def test_logs_cost_their_bytes(scheduler):
     before = scheduler.kilobytes("VmHWM")
     for number, (what, events) in enumerate(claims()):
         stream = stream_of(events)
-        for attempt in range(3):
+        for attempt in range(10):
             worst, kind, answer = served_meanwhile(scheduler, stream, quiet, 900 + number)
             print(f"{what}: {len(stream)} bytes, others waited {worst / usual:.0f} usual calls at worst", flush=True)
             if worst <= allowed:

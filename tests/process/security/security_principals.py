@@ -175,7 +175,7 @@ def joins(pool, name, directory):
 
 def dial(pool, pki=None):
     """A connection; with a certificate one whose handshake is over, which says nothing then."""
-    connection = socket.create_connection(("127.0.0.1", pool.port_number), timeout=60)
+    connection = socket.create_connection(("127.0.0.1", pool.port_number), timeout=300)
     if pki is None:
         return connection
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
