@@ -80,7 +80,7 @@ class DeskPool(RemotePool):
         with open(out, "wb") as file:
             words = [sys.executable, "-B", "-c", PROGRAM, self.journal, self.enough]
             self.steady = self.popen("steady", *words, stdout=file)
-        self.hasty = self.popen("hasty", sys.executable, "-B", "-c", HASTY, name="hasty", patience=2, text=True,
+        self.hasty = self.popen("hasty", sys.executable, "-B", "-c", HASTY, name="hasty", patience=6, text=True,
                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def results(self):
