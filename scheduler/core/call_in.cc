@@ -16,9 +16,9 @@ void turn_away(Draft &d, const ServerFirstCall &in, const std::string &text) {
     d.event(server_refused + in.call->host + (in.address.empty() ? "" : " at " + in.address) + ": " + text);
 }
 
-// Claims above this are no leases of ours (a grain that moves each second reaches it in half a year); believing them
-// would use up the numbers.
-constexpr Incarnation highest_fence = Incarnation{1} << 24;
+// Claims above this are no leases of ours (numbers rise with each session that is removed: a million a day reach it in
+// five years); believing them would use up the numbers.
+constexpr Incarnation highest_fence = Incarnation{1} << 31;
 // Grains beyond its slots that are withdrawn from a server at once; it learns the rest at its next first call. A host
 // has that many if its slots were made fewer, or its grains were given to others, while it was away.
 constexpr std::size_t withdrawn_at_once = 1024;

@@ -90,14 +90,14 @@ TEST_CASE("a host that says it holds thousands is told to give up some of them, 
     wire::FirstCall call;
     call.protocol = wire::opening_form;
     call.host = "h1";
-    for (int i = 0; i < 5000; ++i) call.held.push_back({{"ann", 1, i}, 1u << 30, 0});
+    for (int i = 0; i < 5000; ++i) call.held.push_back({{"ann", 1, i}, i == 0 ? 1u << 30 : 3u << 30, 0});
     pool.post(server, call);
     pool.pump();
     std::size_t withdrawn = 0;
     for (const Sent &sent : pool.outside->sent) withdrawn += std::holds_alternative<wire::Withdraw>(sent.message);
     CHECK(withdrawn == 1026);
     CHECK(pool.outside->closed == std::vector<ConnId>{server});
-    CHECK(pool.turn->state().hosts[0].fence == 0);  // no lease of ours has such a number
+    CHECK(pool.turn->state().hosts[0].fence == 1u << 30);  // no lease of ours has the higher number
     call.held.assign(limits::held_grains + 1, {{"ann", 1, 1}, 1, 0});
     const ConnId again = pool.open(turn::Door::server, "dcs");
     pool.post(again, call);
