@@ -9,6 +9,7 @@
 namespace dcs::core {
 namespace {
 
+const std::string others_run = " keeps running, but no unused file leaves the library until this is solved";
 constexpr std::size_t most_problems = 100;  // grains listed: the next ones have the same problems
 
 wire::ProblemRow damaged_session(const SessionKey &key, const std::string &why) {
@@ -17,7 +18,7 @@ wire::ProblemRow damaged_session(const SessionKey &key, const std::string &why) 
     row.entity = "session " + to_text(key);
     row.file = colon == std::string::npos ? "" : why.substr(0, colon);
     row.problem = colon == std::string::npos ? why : why.substr(colon + 2);
-    row.affects = "the session is set aside with all its grains; everything else keeps running";
+    row.affects = "the session is set aside with all its grains; everything else" + others_run;
     row.advice =
         "restore the file while the scheduler is stopped, or import an export of it "
         "(dcs session import DIR --replace), or remove it (dcs session clean " +
@@ -29,7 +30,7 @@ wire::ProblemRow damaged_session(const SessionKey &key, const std::string &why) 
 wire::ProblemRow damaged_grain(const GrainKey &key, const std::string &why) {
     wire::ProblemRow row = damaged_session(key.session, why);
     row.entity = "grain " + to_text(key);
-    row.affects = "the grain is set aside; the rest of its session keeps running";
+    row.affects = "the grain is set aside; the rest of its session" + others_run;
     row.advice = "restore the file while the scheduler is stopped, or kill the grain (dcs grain kill " +
                  std::to_string(key.session.number) + ":" + std::to_string(key.grain) + ")";
     return row;

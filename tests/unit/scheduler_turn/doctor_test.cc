@@ -36,6 +36,7 @@ TEST_CASE("a damaged session is listed, told about, and removed or replaced by i
     CHECK(problems[0].entity == "session ann/1");
     CHECK(problems[0].file == "sessions/ann/1/grains");
     CHECK(problems[0].advice.find("dcs session clean ann/1") != std::string::npos);
+    CHECK(problems[0].affects == about("no unused file leaves the library"));
     CHECK(problems[1].entity == "host h1");
     CHECK(a.pool.refusal(ann, wire::ExportPage{"", 1, -1, 0}) == Code::io_error);
     CHECK(a.pool.refusal(bob, wire::CleanSession{"ann", 1}) == Code::refused);
