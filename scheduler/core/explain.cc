@@ -129,10 +129,13 @@ void Report::settled_or_running(const Grain &g) {
     const std::string where = host ? " on " + host->config->name : "";
     if (const auto *end = std::get_if<Finished>(&g.phase)) {
         const bool signalled = end->signal != 0;
-        const bool failed = signalled || end->exit_code != 0;
+        const auto &outputs = g.files->outputs;
+        const auto lacks = std::ranges::find_if(outputs, [](const auto &output) { return output.digest.empty(); });
+        const bool failed = signalled || end->exit_code != 0 || lacks != outputs.end();
         about_grain(failed ? Why::failed : Why::finished);
         out.summary = (failed ? "it failed" : "it finished") + where + (signalled ? " by signal " : ", code ") +
-                      std::to_string(signalled ? end->signal : end->exit_code) + why_ended(g);
+                      std::to_string(signalled ? end->signal : end->exit_code) + why_ended(g) +
+                      (lacks == outputs.end() ? "" : ", without making the file " + lacks->name);
         return;
     }
     Why why = g.launched ? Why::running : Why::starting;

@@ -60,7 +60,7 @@ def killed_and_changed(pool, folder):
     def begun(colour, ended):
         """A run in this environment that is killed when so many grains have ended."""
         for number in range(1, ended + 1):
-            with open(f"{folder}/go-{number}", "w"):
+            with open(f"{folder}/go-{number}", "a"):
                 pass
         run = subprocess.Popen(command, env=dict(pool.env, COLOUR=colour), cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         wait_for("grains that have ended", lambda: pool.json("session", "show", "last")["session"]["finished"] >= ended and

@@ -9,7 +9,7 @@ import struct
 import subprocess
 import termios
 
-from pool import Pool, program, tells, wait_for
+from pool import Pool, about, program, tells, wait_for
 
 DCS = program("dcs")
 
@@ -78,6 +78,33 @@ def interrupted(pool, folder):
         assert sorted(file.read().split()) == ["0", "1", "1"]
 
 
+def changed_input(pool, folder):
+    """An input that changes when its grain has succeeded is refused, as a changed program is, while some are left; grains that change
+    their own inputs, or remove them, go on."""
+    for name in ("old", "self", "gone", "left"):
+        write(folder, name, name + "\n")
+    words = ["map", "--", "sh", "-c", 'cat $1; case $1 in self) echo mine >>self;; gone) rm gone;; left) until test -e went-on; do sleep 0.05; done;; esac',
+             "sh", ":::", "old", "self", "gone", "left"]
+
+    def again(*options, code=0):
+        done = pool.dcs(words[0], *options, *words[1:], cwd=folder, check=False)
+        assert done.returncode == code, done
+        return done
+    for _ in range(2):
+        running = pool.start([DCS, *words], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        told = running.stderr.readline()  # a change that its grain made
+        session = wait_for("three ends", lambda: (row := pool.json("session", "show", "last")["session"])["running"] == 1 and
+                           row["finished"] == 3 and row["session"])
+        running.kill()
+        running.communicate(timeout=120)
+    assert tells(told, f"session {session}: resumed 3 of 4"), told
+    write(folder, "old", "new\n")
+    write(folder, "went-on")
+    told = again(code=255).stderr
+    assert tells(told, f"old has changed since session {session} began 3 of 4 grains") and tells(told, f"--session {session} continues --new"), told
+    assert again("--session", str(session)).stdout == b"old\nself\ngone\nleft\n"
+
+
 def submitted(pool, folder):
     """So it is with a job file whose process was killed."""
     write(folder, "job.toml", '[[grain]]\nname = "one"\ncommand = ["sh", "-c", "until test -e went; do sleep 0.05; done; test -e good"]\n')
@@ -92,14 +119,31 @@ def submitted(pool, folder):
 
 def without_output(pool, folder):
     """A grain that ends without its output has failed, and alone runs again."""
-    words = ["map", "--output", "out={}.made", "--", "sh", "-c", f"echo $1 >>{folder}/tries; test $1 = 0 || test -e {folder}/cured || exit 0; echo $1 >out",
-             "sh", ":::", "0", "1"]
+    words = ["map", "--joblog", "lacks", "--output", "out={}.made", "--", "sh", "-c",
+             f"echo $1 >>{folder}/tries; test $1 = 0 || test -e {folder}/cured || exit 0; echo $1 >out", "sh", ":::", "0", "1"]
     assert pool.dcs(*words, cwd=folder, check=False).returncode == 1
-    assert pool.dcs("grain", "ls", "last", "--state", "failed", "-o", "name").stdout.split() == [f"{pool.json('session', 'show', 'last')['session']['session']}:2".encode()]
+    number = pool.json("session", "show", "last")["session"]["session"]
+    assert pool.dcs("grain", "ls", "last", "--state", "failed", "-o", "name").stdout.decode().split() == [f"{number}:2"]
+    assert tells(pool.dcs("grain", "explain", f"{number}:2").stdout, "failed on code 0 without making the file out"), number
+    assert "without" not in pool.dcs("grain", "explain", f"{number}:1").stdout.decode()
+    assert sorted(row.split("\t")[0] + row.split("\t")[6] for row in read_text(os.path.join(folder, "lacks")).splitlines()[1:]) == ["10", "21"]
     write(folder, "cured")
     pool.dcs(*words, cwd=folder)
     assert read_text(os.path.join(folder, "1.made")) == "1\n"
     assert sorted(read_text(os.path.join(folder, "tries")).split()) == ["0", "1", "1"]
+
+
+def how_they_ended(pool, folder):
+    """Also without a word on standard error; first what the grain says, then what it lacks, and what helps."""
+    told = pool.dcs("map", "--", "sh", "-c", "test $1 != kill || kill -9 $$; exit $1", "sh", ":::", "0", "3", "kill", cwd=folder, check=False)
+    assert told.returncode == 2 and tells(told.stderr, "2 of 3 grains failed (exit code 3, signal 9)"), told
+    write(folder, "here", "text")
+    words = ["map", "--output", "out={}.sorted", "--", "sh", "-c", "cat $1 >/dev/null || exit 4; echo >out", "sh", "here"]
+    lines = pool.dcs(*words, ":::", "here", cwd=folder, check=False).stderr.decode().splitlines()
+    order = [next(i for i, line in enumerate(lines) if about(line, text)) for text in (
+        "here: No such file", "exit code 4: without making the file out", "1 of 1 grain failed (exit code 4)", "directory of its own here --file {}")]
+    assert order == sorted(order), lines
+    assert pool.dcs("map", "--file", "{}", *words[1:-1], "{}", ":::", "here", cwd=folder).stderr.count(b"\n") == 1
 
 
 def no_reader(pool, folder):
@@ -203,11 +247,11 @@ def main():
     with Pool(servers=1, slots=2) as pool:
         folder = os.path.join(pool.base, "work")
         os.mkdir(folder)
-        for part in (several_files, results_of_others, killed, interrupted, submitted, without_output, no_reader, slow_reader, full_disk, closed_input, places,
+        for part in (several_files, results_of_others, killed, interrupted, changed_input, submitted, without_output, how_they_ended, no_reader, slow_reader, full_disk, closed_input, places,
                      log_of_another, no_result, waits_for_a_host):
             part(pool, folder)
         above_a_pool(pool)
-    print("15 passed, 0 failed")
+    print("17 passed, 0 failed")
 
 
 if __name__ == "__main__":

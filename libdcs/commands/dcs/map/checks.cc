@@ -40,6 +40,16 @@ std::string closed_directory(const MapPlan &plan, std::int64_t uid) {
     return "";
 }
 
+std::string left_behind(const MapPlan &plan, const FileWords &files) {
+    if (!files.any() || files.by_input(plan.columns)) return "";
+    for (const std::string &column : columns_of(plan.inputs[0])) {
+        struct stat st {};
+        if (!column.starts_with('/') && ::stat((plan.directory + "/" + column).c_str(), &st) == 0 && S_ISREG(st.st_mode))
+            return column;
+    }
+    return "";
+}
+
 std::string read_by_shell(const MapPlan &plan) {
     constexpr std::string_view shells[] = {"sh", "bash", "dash", "ksh", "zsh"};
     if (plan.command.size() < 3 || plan.command[1] != "-c" || !has_placeholder(plan.command[2], plan.columns))

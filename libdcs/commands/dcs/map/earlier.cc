@@ -1,9 +1,14 @@
 #include "earlier.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
+#include <sys/stat.h>
 #include <utility>
 
 #include "commands/dcs/query/grains.h"
+#include "commands/dcs/query/session_events.h"
+#include "commands/dcs/run/placeholders.h"
 
 namespace dcs::commands {
 namespace {
@@ -73,6 +78,30 @@ EarlierResults earlier_results(const std::vector<Session> &own, const WholeMap &
     std::sort(looking.found.results.begin(), looking.found.results.end(),
               [](const EarlierResult &a, const EarlierResult &b) { return a.grain < b.grain; });
     return std::move(looking.found);
+}
+
+std::string changed_after_its_grain(const Session &session, const MapPlan &plan) {
+    const auto history = history_of(session);
+    if (!history) return "";
+    std::map<std::string, std::int64_t> ended_ms;  // by input: the last of its grains
+    for (const auto &[number, grain] : history->grains) {
+        if (number < 1 || number > std::ssize(plan.inputs)) continue;
+        const bool runs = grain.state == wire::GrainState::running;
+        const bool succeeded = grain.state == wire::GrainState::finished && grain.code == 0 && grain.signal == 0;
+        if (!runs && !succeeded) continue;
+        for (const std::string &column : columns_of(plan.inputs[static_cast<std::size_t>(number - 1)])) {
+            std::int64_t &last = ended_ms[column];
+            last = std::max(last, runs ? INT64_MAX : grain.ended_ms);
+        }
+    }
+    for (const auto &[name, last] : ended_ms) {
+        struct stat st = {};
+        const std::string path = name.starts_with('/') ? name : plan.directory + "/" + name;
+        if (::stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) continue;
+        // Which a file also gets that is moved to its place.
+        if (std::int64_t{st.st_ctim.tv_sec} * 1000 + st.st_ctim.tv_nsec / 1'000'000 > last) return name;
+    }
+    return "";
 }
 
 }  // namespace dcs::commands

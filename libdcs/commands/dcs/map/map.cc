@@ -106,19 +106,32 @@ void watch(const Call &call, MapWork &work, const MapLook &look, Console &consol
     }
 }
 
-// Why outputs of successful grains are not in their places, and what helps.
+// Outputs of successful grains are not in their places: what helps.
 void tell_lost(const MapWork &work, const MapPlan &plan, int session, Console &console) {
     if (work.lost() == 0) return;
     const std::string number = std::to_string(session);
     console.note(std::to_string(work.lost()) + " of " + counted(plan.inputs.size(), "grain") +
-                 " succeeded without giving all outputs" +
-                 (work.uncopied() ? "; correct that, then the same command again copies them. Session " + number +
-                                        " stays open for it; `dcs session close " + number + "` ends it"
-                                  : ""));
+                 " succeeded, but not all of their outputs could be written here; correct that, then the same command "
+                 "again copies them. Session " + number + " stays open for it; `dcs session close " + number +
+                 "` ends it");
 }
 
-// In a pool of several users grains do not run as the caller.
-void tell_closed(const MapPlan &plan, int session, Console &console) {
+// " (exit code 2, signal 9)"
+std::string ends_text(const MapWork &work) {
+    constexpr std::size_t most = 5;
+    std::vector<std::string> ends(work.ends().begin(), work.ends().end());
+    if (ends.size() > most) {
+        ends.resize(most);
+        ends.push_back("...");
+    }
+    return ends.empty() ? "" : " (" + joined(ends) + ")";
+}
+
+// With files of its own a grain has no others. In a pool of several users grains do not run as the caller.
+void tell_closed(const MapPlan &plan, const FileWords &files, int session, Console &console) {
+    if (const std::string input = left_behind(plan, files); !input.empty())
+        console.note("each grain runs in a directory of its own, without the file " + printable(input) +
+                     ": --file {} puts the input there");
     const auto first = grain_now("", session, 1);
     const std::string directory = first && first->uid > 0 ? closed_directory(plan, first->uid) : "";
     if (directory.empty()) return;
@@ -128,8 +141,8 @@ void tell_closed(const MapPlan &plan, int session, Console &console) {
 
 // What remains of the run for people. A session in which nothing ran has nothing to keep: it is removed, and the same
 // command starts over.
-void conclude(const MapWork &work, const MapPlan &plan, const OpenedMap &opened, std::int64_t failures,
-              const Progress &whole, Console &console) {
+void conclude(const MapWork &work, const MapPlan &plan, const FileWords &files, const OpenedMap &opened,
+              std::int64_t failures, const Progress &whole, Console &console) {
     const std::string of_all = counted(plan.inputs.size(), "grain"), session = std::to_string(opened.session);
     // Elsewhere the exit code and the outputs of a short run say it.
     if (console.shown() == Shown::bar || (console.shown() == Shown::plain && whole.elapsed_s >= long_run_s))
@@ -148,7 +161,7 @@ void conclude(const MapWork &work, const MapPlan &plan, const OpenedMap &opened,
     const std::int64_t listed = work.ran_and_failed(), killed = work.killed();
     const std::string some_killed =
         killed == 0 ? "" : "; " + std::to_string(killed) + (killed == 1 ? " was" : " were") + " killed";
-    console.note(std::to_string(failures) + " of " + of_all + " failed" +
+    console.note(std::to_string(failures) + " of " + of_all + " failed" + ends_text(work) +
                  (nothing ? "; none ran, and session " + session + " is removed"
                   : killed == failures
                       ? std::string(", because ") + (killed == 1 ? "it was" : "they were") +
@@ -157,7 +170,7 @@ void conclude(const MapWork &work, const MapPlan &plan, const OpenedMap &opened,
                                 : "; `dcs grain ls " + session + " --state failed` lists " +
                                       (listed == failures ? "them" : "the " + std::to_string(listed) + " that ran") +
                                       some_killed));
-    if (listed > 0) tell_closed(plan, opened.session, console);
+    if (listed > 0) tell_closed(plan, files, opened.session, console);
 }
 
 // Was a grain of another session submitted as this map would?
@@ -265,7 +278,7 @@ int map(const Call &said) {
         console.give_up(call_failure("session " + std::to_string(opened.session) + " was not closed", error),
                         call.format, exits::map_failed);
     console.keep_bar();
-    conclude(work, plan, opened, failures, whole, console);
+    conclude(work, plan, options.files, opened, failures, whole, console);
     std::_Exit(
         exit_for_failed(failures + work.lost()));  // the watching threads still look at this frame; outputs are flushed
 }
@@ -347,7 +360,8 @@ failed or have not started take them. Keep all other options except those about 
 
 A map compares files: the program, and words of CMD and inputs that are paths of regular files (the first 10,000
 inputs; by content up to 16 MiB each and 64 MiB in total, otherwise by size and time). If a file that CMD names has
-changed, an interrupted map does not run, and says which option continues it or starts it over.
+changed, or an input after its grain had succeeded, an interrupted map does not run, and says which option continues it
+or starts it over.
 
 Grains get the environment, except variables that differ between terminals and mean nothing to a
 program (_ OLDPWD SHLVL LINES COLUMNS WINDOWID SSH_* DBUS_* XDG_SESSION_* and the like); PWD is the directory.

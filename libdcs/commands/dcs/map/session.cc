@@ -206,9 +206,11 @@ OpenedMap Opening::again(const Session &session) {
     return opened;
 }
 
-// A run that was interrupted goes on, unless that would mix the results of two programs.
+// A run that was interrupted goes on, unless that would mix the results of two programs, or of two versions of an input.
 OpenedMap Opening::resume(const Session &session) {
-    const std::string changed = changed_in_command(recorded(session), files_);
+    std::string changed = changed_in_command(recorded(session), files_);
+    if (changed.empty() && !changed_in_inputs(recorded(session), files_).empty())
+        changed = changed_after_its_grain(session, map_.plan);
     if (changed.empty()) return all_ended_some_failed(session) ? run_failed_ones(session) : again(session);
     const std::string number = std::to_string(session.session);
     return failed({exits::refused, "changed",

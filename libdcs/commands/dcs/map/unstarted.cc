@@ -1,5 +1,5 @@
 // Inputs of a map without a result of its session: another session has one; they were not submitted, their program is
-// not there, no host could start them, or they were killed.
+// not there, no host could start them, or they were killed. And outputs that are not there.
 #include <map>
 #include <utility>
 
@@ -40,6 +40,22 @@ void MapWork::take_earlier() {
     }
     for (const auto &[session, of_session] : lines)
         if (Status s = options_.joblog->add(session, of_session); !s) give_up("--joblog", s);
+}
+
+// False: it did not make one. `end`: of a grain that failed.
+bool MapWork::bring_files(std::int32_t grain, const std::string &end) {
+    const std::string &input = plan_.inputs[static_cast<std::size_t>(grain - 1)];
+    bool made_all = true;
+    for (const FileWords::Pair &output : options_.files.for_input(input, grain).outputs) {
+        const auto failure = write_output(session_of(grain), grain, output);
+        if (!failure) continue;
+        const bool made = failure->code != "not_found";
+        made_all &= made;
+        uncopied_ |= made;
+        results_[static_cast<std::size_t>(grain - 1)].missing.push_back(
+            "grain " + name_of(grain) + (end.empty() ? "" : ", " + end) + ": " + failure->message);
+    }
+    return made_all;
 }
 
 void MapWork::fail_without_result(std::int32_t grain, int code, const std::string &why) {

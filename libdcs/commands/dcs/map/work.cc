@@ -203,9 +203,16 @@ void MapWork::take(const d_result &result) {
     Taken &taken = results_[static_cast<std::size_t>(grain - 1)];
     if (taken.there) return;
     taken.there = taken.ran = some_result_ = true;
-    taken.failed = result.termsig != 0 || result.retcode != 0;
+    const bool ended_well = result.termsig == 0 && result.retcode == 0;
+    const std::string end = ended_well            ? ""
+                            : result.termsig != 0 ? "signal " + std::to_string(result.termsig)
+                                                  : "exit code " + std::to_string(result.retcode);
+    const bool made_all = bring_files(grain, end);
+    taken.failed = !ended_well || !made_all;
+    if (!ended_well) ends_.insert(end);
     if (options_.joblog != nullptr)
-        job_lines_.push_back({grain, result.outlen, result.retcode, result.termsig, plan_.words(grain)});
+        job_lines_.push_back({grain, result.outlen, ended_well && !made_all ? exits::error : result.retcode,
+                              result.termsig, plan_.words(grain)});
     cpu_s_ += static_cast<double>(result.rusage.ru_utime.tv_sec + result.rusage.ru_stime.tv_sec) +
               static_cast<double>(result.rusage.ru_utime.tv_usec + result.rusage.ru_stime.tv_usec) / 1e6;
     taken.out_length = result.outlen;
@@ -268,23 +275,16 @@ void MapWork::print_to_files(std::int32_t grain) {
     kept_.erase(kept);
 }
 
-// Prints the missing ones, and continues.
-void MapWork::bring_files(std::int32_t grain) {
-    const std::string &input = plan_.inputs[static_cast<std::size_t>(grain - 1)];
-    bool all = true;
-    for (const FileWords::Pair &output : options_.files.for_input(input, grain).outputs) {
-        const auto failure = write_output(session_of(grain), grain, output);
-        if (!failure) continue;
-        all = false;
-        uncopied_ |= failure->code != "not_found";
-        console_.note("grain " + name_of(grain) + ": " + failure->message);
-    }
-    lost_ += !all && !results_[static_cast<std::size_t>(grain - 1)].failed;
+void MapWork::print(std::int32_t grain) {
+    const Taken &taken = results_[static_cast<std::size_t>(grain - 1)];
+    if (taken.session >= 0 && taken.session != session_) bring_files(grain, "");
+    if (options_.results.empty()) print_outputs(grain);
+    else print_to_files(grain);
+    for (const std::string &why : taken.missing) console_.note(why);
+    lost_ += !taken.missing.empty() && !taken.failed;
 }
 
-void MapWork::print(std::int32_t grain) {
-    if (results_[static_cast<std::size_t>(grain - 1)].ran) bring_files(grain);
-    if (!options_.results.empty()) return print_to_files(grain);
+void MapWork::print_outputs(std::int32_t grain) {
     if (const auto kept = kept_.find(grain); kept != kept_.end()) {
         const std::size_t bytes = kept->second.out.size() + kept->second.err.size();
         if (!options_.tag && kept->second.err.starts_with(given_up_words) && !told_.insert(kept->second.err).second)

@@ -49,7 +49,8 @@ public:
     bool nothing_ran() const { return !some_result_; }                   // after run(): no grain was ever started
     std::int64_t ran_and_failed() const;                                 // after run(): of the failed ones
     std::int64_t killed() const { return killed_; }                      // after run()
-    std::int64_t lost() const { return lost_; }  // after run(): succeeded, but an output is not in its place
+    std::int64_t lost() const { return lost_; }  // after run(): succeeded, but an output could not be written here
+    const std::set<std::string> &ends() const { return ends_; }  // after run(): of failed ones: "exit code 2", "signal 9"
     bool uncopied() const { return uncopied_; }  // after run(): a grain made an output that could not be written here
     // ", with 20 of its 1000 grains"; empty: with all. From any thread.
     std::string submitted_part() const;
@@ -57,7 +58,8 @@ public:
 private:
     struct Taken {  // of one grain
         bool there = false, ran = false, failed = false;
-        int session = -1;  // that has it, if that is another one
+        int session = -1;                  // that has it, if that is another one
+        std::vector<std::string> missing;  // why outputs are not in their places
         std::uint64_t out_length = 0, err_length = 0;
     };
     struct Outputs {
@@ -82,10 +84,11 @@ private:
     void show_taken();
     void print_ready();
     void print(std::int32_t grain);
+    void print_outputs(std::int32_t grain);
     void print_stream(std::int32_t grain, const char *stream);
     bool print_text(std::int32_t grain, bool to_out, std::string_view text, bool &line_begins);
     void print_to_files(std::int32_t grain);
-    void bring_files(std::int32_t grain);
+    bool bring_files(std::int32_t grain, const std::string &end);
     bool wait_for_submissions(std::int64_t seen);
     void fail_without_result(std::int32_t grain, int code, const std::string &why);
     void take_missing();            // inputs whose program is not there
@@ -132,6 +135,7 @@ private:
     std::int64_t lost_ = 0, killed_ = 0;
     bool uncopied_ = false, some_result_ = false, started_again_ = false;
     std::set<std::string> told_;  // why items failed that did not run, each once
+    std::set<std::string> ends_;
 };
 
 }  // namespace dcs::commands
