@@ -158,6 +158,13 @@ int d_pool_set_patience(struct d_pool *pool, double patience_s) {
     });
 }
 
+int d_pool_set_new_demands(struct d_pool *pool, int on) {
+    return c_call(pool, [&](Pool &p) {
+        p.new_demands = on != 0;
+        return Status::ok();
+    });
+}
+
 int d_pool_get_auth(struct d_pool *pool, const char *control_ident) {
     return c_call(pool, [&](Pool &p) {
         const Status s = check_ident(control_ident);

@@ -157,7 +157,8 @@ std::optional<wire::ProblemRow> unlisted_host(const Draft &d, const Host &host) 
         "what ran there starts again on other hosts",
         (refusal.key_removed ? "put its line back, run `dcs reload` and " + join_again(host)
                              : std::string("put its line back and run `dcs reload`: grains that were not started "
-                                           "elsewhere by then continue there")) +
+                                           "elsewhere by then continue there; in a pool of `dcs up`, "
+                                           "`dcs up --local N` does both")) +
             "; or stop that grain server"};
 }
 

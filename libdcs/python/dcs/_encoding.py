@@ -5,9 +5,10 @@ import importlib
 import io
 import json
 import pickle
+import reprlib
 import sys
 from types import BuiltinFunctionType, FunctionType, ModuleType
-from typing import Any, Set, Tuple
+from typing import Any, Dict, Sequence, Set, Tuple
 
 from ._staging import MAIN
 from .call import PICKLE_PROTOCOL, as_json
@@ -42,6 +43,16 @@ def name_of(fn: Any) -> Tuple[str, str]:
     return (module, name) if found is fn else ("", "")
 
 
+def label_of(fn: Any, calls: Sequence[Tuple[Sequence[Any], Dict[str, Any]]]) -> str:
+    """For people: "totient(3)"; of several "totient(3), ... (5 calls)"."""
+    name = fn.partition(":")[2] if isinstance(fn, str) else getattr(fn, "__qualname__", None) or type(fn).__qualname__
+    args, named = calls[0]
+    words = [reprlib.repr(arg) for arg in args] + [f"{key}={reprlib.repr(value)}" for key, value in named.items()]
+    text = " ".join(f"{name}({', '.join(words)})".split()).encode("ascii", "backslashreplace").decode()
+    text = "".join(c if c.isprintable() else "?" for c in text)
+    return (text if len(text) <= 100 else text[:97] + "...") + (f", ... ({len(calls)} calls)" if len(calls) > 1 else "")
+
+
 def write(calls: Any, encoding: str, cloud: str) -> Tuple[bytes, Set[str]]:
     """And the modules of functions and classes in it, which the host has to import."""
     if encoding == "json":
@@ -73,11 +84,14 @@ def write(calls: Any, encoding: str, cloud: str) -> Tuple[bytes, Set[str]]:
 
 def read(result: Result, encoding: str) -> Any:
     """What the calls returned; raises what they raised, with the traceback of the host as its cause."""
-    try:
-        result.check()
-    except GrainFailed as failed:
-        _with_traceback(failed)
-        raise
+    value = _value(result, encoding)
+    result.check()  # what the function raised says more than the output that is missing
+    return value
+
+
+def _value(result: Result, encoding: str) -> Any:
+    if not result.ok:
+        raise _with_traceback(GrainFailed(result, result._why()))
     if not result.output:  # sys.exit(0) or os._exit(0) in the function, or in what it called
         raise GrainFailed(result, "before the function returned")
     if encoding == "json":
@@ -95,9 +109,10 @@ def read(result: Result, encoding: str) -> Any:
     raise error
 
 
-def _with_traceback(failed: GrainFailed) -> None:
+def _with_traceback(failed: GrainFailed) -> GrainFailed:
     """That of the interpreter on the host, if it wrote one before it came to the function."""
     said = failed.result.error_head.decode(errors="replace").strip()
     if "Traceback (most recent call last)" in said:
         kind, _, text = said.splitlines()[-1].partition(": ")
         failed.__cause__ = CallFailed(kind, text, said)
+    return failed

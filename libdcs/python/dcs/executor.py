@@ -41,7 +41,7 @@ class Executor(concurrent.futures.Executor):
     Each call is a grain, numbered in the order of submission. A killed program that is run again and submits the same
     calls in the same order gets the results that are there, and continues with the rest. So let the order, the functions and
     their arguments depend on nothing that changes from run to run (sets of strings have another order in each): a call
-    that differs raises GrainDiffers. When the last grain is done and the executor is shut down its session is closed; a
+    that differs raises GrainDiffers; what calls demand of hosts, such as memory_mb, may differ. When the last grain is done and the executor is shut down its session is closed; a
     rerun after that gives the same results again, and what it submits behind them runs. Leaving `with` by an exception leaves the session open.
 
     `fresh`: what earlier runs of this ident left is closed and removed first, and nothing of it comes again. That is for
@@ -189,6 +189,7 @@ class Executor(concurrent.futures.Executor):
         return 2 + sum(host.slots for host in self.session.pool.hosts("active"))
 
     def _call_grain(self, fn: Union[Callable[..., Any], str], calls: Calls) -> Grain:
+        label = _encoding.label_of(fn, calls)
         module, name, calls = self._named(fn, calls)
         head: Dict[str, Any] = {"module": module, "function": name, "encoding": self._encoding}
         functions, of = [fn], ""
@@ -200,7 +201,7 @@ class Executor(concurrent.futures.Executor):
         by_value = self._encoding == "cloudpickle" and not all(isinstance(function, str) for function in functions)
         staged = self._staging.files(named + sorted(modules - set(named)), imports_of_main=by_value)
         head.update(main=main_of(staged), places=places_of(staged), pickler=self._cloud, anywhere="directory" not in self._fields)
-        fields = self._caller.placed(self._fields)
+        fields = self._caller.placed({"label": label, **self._fields})
         directory, fields["directory"] = fields["directory"], None  # it starts where its files are
         fields["files"] = staged + as_files(fields.get("files", ()))
         return Grain([self._python, CALL, directory or "", *self._caller.argv], input=json.dumps(head).encode() + b"\n" + data, **fields)
@@ -249,7 +250,7 @@ class Executor(concurrent.futures.Executor):
             row = self.session.pool.grain_row(self.session.number, number) if isinstance(error, GrainDiffers) else None
             differ = self._caller.follow(grain, row) if row else []
             if not differ:
-                raise explained(error, grains, self.session, self._ident, len(self._caller.flags)) from None
+                raise explained(error, grains, self.session, self._ident, len(self._caller.flags), row.label if row else "") from None
             self._submit_numbered(grains)
             _log.warning("dcs: the environment differs from that with which session %d of %r began (%s): its calls keep theirs; "
                          "fresh=True begins it anew", self.session.number, self._ident, printable(", ".join(differ)))

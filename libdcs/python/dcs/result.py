@@ -5,11 +5,11 @@ import ctypes
 import re
 from ctypes import c_int, c_long, c_size_t, c_void_p
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, BinaryIO, Dict
+from typing import TYPE_CHECKING, Any, BinaryIO, Dict, Sequence
 
 from ._fields import STRUCTURES
 from .errors import Error
-from .spec import FIELDS
+from .spec import FIELDS, FileRow
 
 if TYPE_CHECKING:
     from .pool import Pool
@@ -62,6 +62,7 @@ class Result:
     output_head: bytes = field(repr=False)  # the first 20 KiB
     error_head: bytes = field(repr=False)
     pool: Pool = field(repr=False, compare=False)
+    has_outputs: bool = field(default=False, repr=False, compare=False)  # was submitted with some by this program
 
     @property
     def ok(self) -> bool:
@@ -94,10 +95,15 @@ class Result:
         return self.pool.grain_file(self.session, self.grain, name)
 
     def check(self) -> Result:
-        """Itself, if the grain ended well; else raises GrainFailed."""
+        """Itself, if the grain ended well and made its outputs; else raises GrainFailed."""
         if not self.ok:
             raise GrainFailed(self, self._why())
+        if missing := [row.name for row in self._outputs() if not row.digest]:
+            raise GrainFailed(self, f"without making {', '.join(missing)}")
         return self
+
+    def _outputs(self) -> Sequence[FileRow]:
+        return self.pool.grain_row(self.session, self.grain).files if self.has_outputs else ()
 
     def _why(self) -> str:
         """What the pool knows of an end that it brought about itself: a limit, or the last of too many attempts."""
@@ -110,7 +116,7 @@ class Result:
         return f"on {moves[-1].host}: {moves[-1].detail}"
 
 
-def result_of(pool: Pool, session: int, row: CResult) -> Result:
+def result_of(pool: Pool, session: int, row: CResult, has_outputs: bool) -> Result:
     """Copies everything: the library's strings live until the next call only."""
     usage = row.rusage
     others = {name: getattr(usage, name) for name, kind in usage._fields_ if kind is ctypes.c_long}
@@ -118,11 +124,11 @@ def result_of(pool: Pool, session: int, row: CResult) -> Result:
     heads = [ctypes.string_at(pointer, min(length, TEXT_BYTES))
              for pointer, length in ((row.output, row.outlen), (row.error, row.errlen))]
     return Result(session, row.grain_num, row.result_index, row.completed, row.termsig, row.retcode,
-                  Usage(seconds[0], seconds[1], usage.ru_maxrss, others), row.outlen, row.errlen, heads[0], heads[1], pool)
+                  Usage(seconds[0], seconds[1], usage.ru_maxrss, others), row.outlen, row.errlen, heads[0], heads[1], pool, has_outputs)
 
 
 class GrainFailed(Exception):
-    """A grain ended by a signal or with an exit status other than 0. `result` has everything about it, `why`: how the pool ended it.
+    """A grain ended by a signal, with an exit status other than 0, or without one of its outputs. `result` has everything about it, `why`: how the pool ended it.
     Each rerun of the program gets it again, until `dcs grain restart SES:G --and-after` forgets it."""
 
     def __init__(self, result: Result, why: str = ""):

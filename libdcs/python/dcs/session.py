@@ -12,7 +12,7 @@ import threading
 import time
 import warnings
 from collections import deque
-from typing import Any, Collection, Deque, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, Collection, Deque, Iterator, List, Optional, Sequence, Set, Tuple, Union
 
 from ._fields import Path
 from ._waiting import AT_THE_END_S, interruptible
@@ -44,12 +44,14 @@ class Session:
         if mode not in ("resume", "open", "reopen"):
             raise ValueError(f'mode is {mode!r}: it must be "resume", "open" or "reopen"')
         self.ident, self.pool = ident, pool
+        pool.call("set_new_demands", 1)
         with pool.opening:
             pool.authorize(ident)
             self.number: int = (_find(pool, ident, mode, sent_reset, skip) if number is None else
                                 _open(pool, number, mode, sent_reset))
         self._process, self._submitted, self._closed = os.getpid(), 0, False  # _submitted: how often
         self._ready: Deque[Result] = deque()
+        self._with_outputs: Set[int] = set()
         self._error: Optional[Exception] = None
         self._submitted_when_asked = 0
         self._without_threads()
@@ -83,11 +85,13 @@ class Session:
             self._leave_no_trace()
 
     def submit(self, number: int, argv: Union[Sequence[Path], Grain], **fields: Any) -> None:
-        """Submits a grain, durably; `fields` are those of Grain, unless one is given. The same call again changes nothing."""
+        """Submits a grain, durably; `fields` are those of Grain, unless one is given. The same call again changes nothing; with other
+        demands, such as memory_mb or cores, a grain that has not started takes these."""
         check_names("submit()", fields, {})
         self.submit_grain(number, argv if isinstance(argv, Grain) and not fields else Grain(argv, **fields))
 
     def submit_grain(self, number: int, grain: Grain) -> None:
+        self._note_outputs([(number, grain)])
         order = Grain.C()  # type: ignore[attr-defined]
         keep = grain.fill(order)
         try:
@@ -102,6 +106,7 @@ class Session:
         the beginning are submitted, and in `refused` on account of which one it ended."""
         if not grains:
             return
+        self._note_outputs(grains)
         rows, keep = orders(grains)
         taken, refused = ctypes.c_size_t(), ctypes.c_size_t()
         try:
@@ -113,6 +118,10 @@ class Session:
         finally:
             self._count(taken.value)
             del keep
+
+    def _note_outputs(self, grains: Sequence[Tuple[int, Grain]]) -> None:
+        with self._changed:
+            self._with_outputs.update(number for number, grain in grains if grain.outputs)
 
     def _count(self, submitted: int) -> None:
         with self._changed:
@@ -222,9 +231,10 @@ class Session:
         except (Error, TimeoutError):
             return  # the error that is on its way matters more
         if left > 0 and hasattr(leaving, "add_note"):  # since Python 3.11
-            what, them = ("grain of session {} goes on", "it") if left == 1 else ("grains of session {} go on", "them")
-            leaving.add_note(f"dcs: {left} {what.format(self.number)}: the same program continues with {them} when it is run again; "
-                             f"`dcs session close {self.number}` ends {them}")
+            grains, it, goes, is_left = ("grain", "it", "goes on", "is left") if left == 1 else ("grains", "them", "go on", "are left")
+            also = ", also with other demands" if isinstance(leaving, CannotRun) else ""
+            leaving.add_note(f"dcs: {left} {grains} of session {self.number} {is_left if also else goes}: the same program{also} continues with "
+                             f"{it} when it is run again; `dcs session close {self.number}` ends {it}")
 
     def _unfinished(self, state: str = "") -> int:
         """Grains that have not ended. -1: the session is not there, or not in that state."""
@@ -244,7 +254,7 @@ class Session:
         rows[0].struct_size = ctypes.sizeof(CResult)
         with self.pool.used():
             self.pool.call("gwait_many", block, self.number, len(rows), rows, ctypes.byref(count))
-            return [result_of(self.pool, self.number, rows[i]) for i in range(count.value)]
+            return [result_of(self.pool, self.number, row, row.grain_num in self._with_outputs) for row in rows[:count.value]]
 
     def _next(self, timeout: Optional[float], most: int) -> Result:
         if most < 1:

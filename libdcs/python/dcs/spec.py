@@ -89,7 +89,7 @@ class Grain:
     notice      minutes of warning before a checkpoint
     thrash      expected memory in half megabytes
 
-    0 for cores, memory_mb, wall_s, notice and thrash: not said. All but the label count for the rerun."""
+    0 for cores, memory_mb, wall_s, notice and thrash: not said. All but the label and what it demands of hosts (cores, memory_mb and the like) count for the rerun."""
     argv: Annotated[Sequence[Path], CStrings("gargv")]
     input: Annotated[Union[bytes, str], Bytes()] = b""
     env: Annotated[Union[Mapping[str, str], Sequence[str]], CStrings("genvv", as_environment)] = field(default_factory=dict)

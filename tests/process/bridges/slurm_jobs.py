@@ -135,6 +135,11 @@ def dependencies(slurm):
     ended(slurm, after, "COMPLETED")
     assert slurm.read("order") == "first\nsecond\nthird\n"
     assert slurm.run("squeue", "-h", "-j", never, "-o", "%t %R") == "PD (DependencyNeverSatisfied)"
+    show = lambda job: slurm.run("scontrol", "-o", "show", "job", job)  # noqa: E731
+    assert f"Dependency=afterok:{good}(unfulfilled) " in show(never) + " " and "Dependency=(null)" in show(after) and "Command=(null)" in show(after)
+    gone = slurm.run("sbatch", "--parsable", f"--dependency=afterok:{good}", "--kill-on-invalid-dep=yes", "--wrap", "echo never >>order")
+    ended(slurm, gone, "CANCELLED")
+    assert about(slurm.refused("sbatch", "--kill-on-invalid-dep=perhaps", "--wrap", "true"), "--kill-on-invalid-dep=perhaps yes or no")
     slurm.run("scancel", never)
     assert state(slurm, never) == ["CANCELLED"] and slurm.run("squeue", "-h") == ""
     slurm.run("sbatch", "--begin=now+1", "--wait", "-o", "late", "--wrap", "echo late")
@@ -147,6 +152,10 @@ def a_stopped_pool(slurm):
     wait_for("the keeper", slurm.keeper)
     said = slurm.pool.down().stdout.decode()
     assert not slurm.keeper() and about(said, "Jobs of sbatch held wait next dcs up"), said
+    waits = subprocess.Popen(["sbatch", "--wrap", "true"], env=slurm.env, cwd=slurm.work, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    assert about(waits.stderr.readline(), "sbatch: waiting for the scheduler `dcs up` starts"), waits
+    waits.kill()
+    waits.communicate(timeout=120)
     slurm.pool.up()
     slurm.until("the held job to run", lambda: slurm.exists("held") and slurm.read("held") == "held\n")
 
@@ -243,6 +252,9 @@ def refusals(slurm):
 
 def resources(slurm):
     """Devices and licences are named resources of the pool; what no host offers is said at once."""
+    job = slurm.run("sbatch", "--parsable", "-n", "999", "--wrap", "true")
+    assert about(slurm.said, f"no host job {job} so many cores slots dcs up --slots N"), slurm.said
+    slurm.run("scancel", job)
     job = slurm.run("sbatch", "--parsable", "--gpus=2", "--wrap", "true")
     assert about(slurm.said, f"no host job {job} gpu") and "earlier grains" not in slurm.said, slurm.said
     slurm.run("scancel", job)
@@ -270,6 +282,9 @@ def details(slurm):
     left = slurm.run("squeue", "-h", "-j", job, "-o", "%L")
     assert re.fullmatch(r"[0-4]:\d\d|5:00", left), left
     assert slurm.run("squeue", "-h", "-j", job, "-o", "%S") < slurm.run("squeue", "-h", "-j", job, "-o", "%e").replace("N/A", "")
+    slurm.write("named.sh", "#!/bin/sh\n")
+    assert show(slurm.run("sbatch", "--parsable", "--begin=now+1hour", "named.sh", "1"))["Command"] == os.path.join(slurm.work, "named.sh")
+    slurm.run("scancel", slurm.run("squeue", "-h", "-t", "PD", "-o", "%i"))
     facts = show(job)
     assert (facts["JobState"], facts["ArrayTaskId"], facts["JobName"], facts["TimeLimit"]) == ("RUNNING", "7", "shown", "5:00"), facts
     assert facts["StdOut"] == facts["StdErr"] == os.path.join(slurm.work, f"at-{job}_7") and facts["NodeList"] in hosts, facts

@@ -82,9 +82,13 @@ def unguarded(env):
     with open("unguarded.py", "w") as file:
         file.write("import dcs\ndef cube(n): return n ** 3\nwith dcs.Executor('unguarded', attempts=1) as run: print(run.submit(cube, 3).result())\n")
     done = subprocess.run([PYTHON, "unguarded.py"], env=env, capture_output=True, text=True, timeout=300)
-    said = done.stderr.splitlines()[-1]
+    said = done.stderr
     assert done.returncode == 1 and tells(said, "unguarded.py calls DCS while host loads"), done
     assert 'if __name__ == "__main__":' in said, done
+    with open("unguarded.py", "w") as file:
+        file.write("import dcs\ndef cube(n): return n ** 3\nif __name__ == '__main__':\n  with dcs.Executor('unguarded', attempts=1) as run: run.submit(cube, 3)\n")
+    done = subprocess.run([PYTHON, "unguarded.py"], env=env, capture_output=True, text=True, timeout=300)
+    assert tells(done.stderr, "unguarded.py has changed all its calls failed fresh=True removes it") and "unguarded-2" not in done.stderr, done
 
 
 def virtual_environment(env):
@@ -135,7 +139,7 @@ def uncaught(env):
                         ("field", "TypeError: Executor has no argument memory"), ("caught", "ZeroDivisionError")):
         done = subprocess.run([PYTHON, "uncaught.py", word], env=env, capture_output=True, text=True, timeout=300)
         files = {os.path.basename(name) for name in re.findall(r'^  File "([^"]+)", line', done.stderr, re.M)}
-        assert done.returncode == 1 and files == {"uncaught.py"} and error in done.stderr.splitlines()[-1], done
+        assert done.returncode == 1 and files == {"uncaught.py"} and error in "".join(done.stderr.splitlines()[-2:]), done
         assert done.stdout == ("True\n" if word == "caught" else "") + "hooked\n", done
 
 
@@ -362,6 +366,38 @@ except ValueError as error:
     assert said(env, "refused.py", program) == "[]\n"
 
 
+DEMANDING = """import dcs, sys
+def square(n): return n * n
+def fails(n): raise LookupError(n)
+if __name__ == "__main__":
+    try:
+        with dcs.Session("demanding") as session:
+            session.submit(1, ["/bin/echo", "fits"], memory_mb=int(sys.argv[1]))
+            print(session.wait().output)
+    except dcs.CannotRun as error:
+        print(*getattr(error, "__notes__", []))
+    try:
+        with dcs.Executor("demanding calls", memory_mb=int(sys.argv[1]), argv=[]) as run:
+            print(run.submit(square, int(sys.argv[2])).result(), repr(run.submit(fails, 1).exception()))
+            print(*getattr(run.submit(fails, 1).exception(), "__notes__", []))
+    except dcs.Error as error:
+        print(type(error).__name__, error)
+"""
+
+
+def demanding(env):
+    """What no host can run is corrected in the program, and run again; another argument is named."""
+    first = said(env, "demanding.py", DEMANDING, "90000000", "5")
+    assert "CannotRun" in first and "go on" not in first and "is left" in first or sys.version_info < (3, 11), first
+    second = said(env, "demanding.py", DEMANDING, "100", "5")
+    number = next(row.session for row in dcs.sessions() if row.ident == "demanding calls")
+    assert second.startswith("b'fits\\n'\n25 LookupError(1)\n"), second
+    assert f"dcs grain restart {number}:2 --and-after" in second or sys.version_info < (3, 11), second
+    third = said(env, "demanding.py", DEMANDING, "100", "6")
+    assert "recorded square(5), now square(6) " in third and "\\x" not in third, third
+    assert dcs.grain_row(number, 0).label == "square(5)"
+
+
 def ends():
     """What the pool knows of a call that was ended is in the exception."""
     with dcs.Executor(memory_mb=200, python=PYTHON) as run:
@@ -381,12 +417,12 @@ def ends():
 
 def main():
     with pool_of_python() as (pool, env):
-        for what in (edited, unguarded, uncaught, virtual_environment, prepared, twice, nameless, unseen, cancelled, opened, search, refused):
+        for what in (edited, unguarded, uncaught, virtual_environment, prepared, twice, nameless, unseen, cancelled, opened, search, refused, demanding):
             what(env)
         grown(pool, env)
         ends()
         appended()
-    print("15 passed, 0 failed")
+    print("16 passed, 0 failed")
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ def whole(pool):
     assert kinds(events)[0] == "opened" and kinds(events)[-1] == "closed" and events[0]["ident"] == "decide"
     assert kinds(events).count("started") == kinds(events).count("finished") == 8 == events[-2]["results"]
     text = pool.dcs("session", "log", "1").stdout.decode().splitlines()
-    assert len(text) == len(events) and text[0].endswith("  session opened by decide") and "started on local" in "\n".join(text)
+    assert len(text) == len(events) and text[0].endswith("  session opened by decide") and "handed to local" in "\n".join(text)
     names = pool.dcs("session", "log", "last", "-o", "name").stdout.decode().split()
     assert names == kinds(events)
     followed = pool.dcs("session", "log", "1", "--follow", "-o", "json").stdout.decode().splitlines()

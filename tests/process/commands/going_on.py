@@ -34,7 +34,7 @@ def failed_in_an_open_session(pool):
     number = pool.dcs("run", "--detach", "--", "false").stdout.decode().strip()
     wait_for("its end", lambda: pool.json("grain", "show", number + ":1")["grain"]["state"] == "finished")
     done = pool.dcs("grain", "restart", number + ":1", check=False)
-    assert done.returncode != 0 and tells(done.stderr, "hint: run `dcs run --detach -- false` again another session"), done
+    assert done.returncode != 0 and tells(done.stderr, "hint: run `dcs run --detach -- false` again same input another session"), done
     pool.dcs("session", "close", number)
 
 

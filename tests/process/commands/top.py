@@ -50,7 +50,7 @@ def screens(pool):
     terminal.type("3")
     terminal.shows(r"\[3 Time line\].*now\|$.*^local1 +.*\[1+.*\^.*^\[ start")
     terminal.type("4")
-    terminal.shows(r"\[4 Events\].*1  grain \d started on local")
+    terminal.shows(r"\[4 Events\].*1  grain \d handed to local")
     terminal.type("\t")
     terminal.shows(r"\[5 Dataflow\].*^Session 1: .*^begin$.*^ +grains 1-3: running")
     terminal.type("\t")

@@ -34,7 +34,7 @@ TEST_CASE("the doctor names a grain server that calls although its host has left
     REQUIRE(problems().size() == 1);
     CHECK(problems()[0].entity == "host h2");
     CHECK(problems()[0].problem == about("not in the host table grain server at 10.0.0.8 calls 0 s ago refused add"));
-    CHECK(problems()[0].advice == about("put its line back dcs reload or stop that grain server"));
+    CHECK(problems()[0].advice == about("put its line back dcs reload dcs up --local N or stop that grain server"));
     pool.state.trust.removed[TokenHash{1}] = INT64_MAX;  // dcs host rm
     calls({"h2", TokenHash{1}});
     REQUIRE(problems().size() == 1);

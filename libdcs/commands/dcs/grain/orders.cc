@@ -51,7 +51,7 @@ std::string how_to_go_on(const wire::GrainRow &row, const std::string &name) {
     if (answer.failure || answer.sessions.size() != 1) return "";
     const Session &session = answer.sessions[0];
     const std::string program = program_of(session);
-    if (session.ident.starts_with("dcs-run-")) return "run " + program + " again: it is another session";
+    if (session.ident.starts_with("dcs-run-")) return "run " + program + " again, with the same input: it is another session";
     if (!is_over(row)) return "run " + program + " again: it goes on with what did not run";
     const bool repeats = session.ident.rfind("map-", 0) == 0 || session.declared() > 0;
     if (repeats && (row.state == "killed" || is_failed(row))) return "run " + program + " again: it runs what failed";
@@ -145,7 +145,7 @@ void tell(const std::string &name, const Session &session, const Forgotten &f) {
         std::fprintf(stderr, "  the kill of %s, which runs again: %s\n", counted(f.revived.size(), "grain").c_str(),
                      list_of(f.revived).c_str());
     if (f.stand == f.handed_out && f.gone.empty() && f.revived.empty()) std::fprintf(stderr, "  nothing else\n");
-    std::fprintf(stderr, "%sRun %s again: it continues from there.\n",
+    std::fprintf(stderr, "%sRun %s again: it continues from there, unless the program has changed.\n",
                  session.terminated() ? "The session becomes active again. " : "",
                  printable(program_of(session)).c_str());
 }
@@ -239,7 +239,7 @@ single grain that has finished or was killed is refused, because that is final.
 --and-after takes one finished or killed grain, and discards its result and everything that its control program
 received, submitted or killed after it; the grain runs again. The command first lists what it discards, and asks for
 confirmation on a terminal. A closed session becomes active again. Then run the control program again: it continues
-from the point before that result.
+from the point before that result. One that was edited is refused, and keeps its session.
 )",
     .run = restart};
 

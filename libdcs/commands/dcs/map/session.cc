@@ -175,16 +175,9 @@ OpenedMap Opening::begin_other(const std::vector<Session> &own) {
     if (!refused.empty()) return begin_new({}, refused + ", so all run");
     OpenedMap opened = begin_new({}, "");
     if (opened.failure || own.empty()) return opened;
-    const SessionsAnswer ours = sessions_of({std::to_string(opened.session)});
-    if (ours.failure || ours.sessions[0].command.empty()) return opened;
-    const auto same = std::find_if(own.rbegin(), own.rend(), [&](const Session &session) {
-        return session.ident.rfind("map-", 0) == 0 && session.command == ours.sessions[0].command;
-    });
-    if (same == own.rend()) return opened;
-    const bool left = same->ready + same->running > 0;
-    opened.how += "; " + name_of(*same) + (left ? " still runs" : " ran") +
-                  " the same words with other inputs, files or environment, or elsewhere, so all run" +
-                  (left ? " (`dcs session close " + std::to_string(same->session) + "` ends it)" : "");
+    const std::string before = before_with_same_words(
+        own, opened.session, "map-", "the same words with other inputs, files or environment, or elsewhere");
+    if (!before.empty()) opened.how += "; " + before;
     return opened;
 }
 
@@ -321,6 +314,19 @@ OpenedMap Opening::open() {
 }
 
 }  // namespace
+
+std::string before_with_same_words(const std::vector<Session> &own, int session, const std::string &prefix,
+                                   const std::string &what) {
+    const SessionsAnswer ours = sessions_of({std::to_string(session)});
+    if (ours.failure || ours.sessions[0].command.empty()) return "";
+    const auto same = std::find_if(own.rbegin(), own.rend(), [&](const Session &other) {
+        return other.ident.rfind(prefix, 0) == 0 && other.command == ours.sessions[0].command;
+    });
+    if (same == own.rend()) return "";
+    const bool left = same->ready + same->running > 0;
+    return name_of(*same) + (left ? " still runs " : " ran ") + what + ", so all run" +
+           (left ? " (`dcs session close " + std::to_string(same->session) + "` ends it)" : "");
+}
 
 // Nothing was decided on a result of a map or a job file, so a failed grain may run again.
 std::optional<Failure> restart_failed(const Session &session, const std::vector<int> &grains) {

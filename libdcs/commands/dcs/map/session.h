@@ -45,6 +45,11 @@ std::optional<Failure> renew_waiting(const Session &session, const NewDemands &d
 // Takes --session, --new, --replay and --resume-failed of the call.
 OpenedMap open_map(const Call &call, const WholeMap &map, const NewDemands &demands);
 
+// "session 7 ran WHAT, so all run": the last one before this that the same words began, with an ident of this prefix;
+// empty: there is none.
+std::string before_with_same_words(const std::vector<Session> &own, int session, const std::string &prefix,
+                                   const std::string &what);
+
 // Of a session: those that failed or were killed; they run again.
 std::optional<Failure> failed_grains(const Session &session, std::vector<int> &grains);
 std::optional<Failure> restart_failed(const Session &session, const std::vector<int> &grains);

@@ -73,8 +73,11 @@ void print_result(const Call &call, const Pool &pool, const Ended &ended) {
         if (!pool.exists())
             std::printf("Daemons and grains of a pool whose directory was removed end by themselves within minutes.\n");
     } else {
-        std::printf("Stopped %s%s in %s.\n", ended.schedulers > 0 ? "the scheduler and " : "",
-                    counted(ended.servers, "grain server").c_str(), pool.directory().c_str());
+        const char *others = ended.backups == 0      ? ended.schedulers > 0 ? "the scheduler and " : ""
+                             : ended.schedulers == 0 ? "the backup and "
+                                                     : "the scheduler, the backup and ";
+        std::printf("Stopped %s%s in %s.\n", others, counted(ended.servers, "grain server").c_str(),
+                    pool.directory().c_str());
         if (ended.running > 0)
             std::printf(
                 "Ended %s: after the next `dcs up` they continue from their last checkpoints, or begin again without "

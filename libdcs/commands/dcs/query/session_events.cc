@@ -68,7 +68,7 @@ std::string of_grain(const wire::Event &e) {
     const auto n = [](auto value) { return std::to_string(value); };
     switch (e.kind) {
     case wire::EventKind::submitted: return "submitted";
-    case wire::EventKind::started: return "started on " + e.host;
+    case wire::EventKind::started: return "handed to " + e.host;  // which may start it a little later
     case wire::EventKind::checkpoint: return "has a checkpoint, increment " + n(e.number);
     case wire::EventKind::left:
         return "left " + e.host + (e.text.empty() ? "" : ": " + e.text) + (e.detail.empty() ? "" : ", " + e.detail);

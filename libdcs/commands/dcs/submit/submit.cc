@@ -30,6 +30,7 @@ namespace {
 
 constexpr std::size_t most_file = 64u << 20, most_errors = 20;
 constexpr int taking_over_s = 60;
+constexpr const char *other_file = "this file with other contents";
 constexpr long shown_each_ms = 250;
 
 struct Job {
@@ -93,7 +94,7 @@ std::optional<Failure> read_job(const Call &call, Job &job) {
 struct OpenedJob {
     int session = 0;
     bool complete = false;     // all succeeded in an earlier run
-    std::string how, changed;  // changed: a program or file, since the session began
+    std::string how, changed, other;  // changed: a program or file, since the session began; other: an earlier one
     std::optional<Failure> failure;
 };
 
@@ -149,7 +150,11 @@ OpenedJob open_job(const Call &call, const Job &job, Console &console) {
         if (!errors.empty()) return {.failure = errors_in_file(errors)};
         const OpenedSession fresh = open_fresh_session(job.ident + "." + fingerprint_of(job.files) + "-" +
                                                        std::to_string(job.file.count) + "-" + random_suffix());
-        return {.session = fresh.number, .how = counted(job.file.count, "grain"), .failure = fresh.failure};
+        const bool anew = call.arguments.has("new");
+        return {.session = fresh.number,
+                .how = counted(job.file.count, "grain"),
+                .other = anew ? "" : before_with_same_words(own.sessions, fresh.number, "submit-", other_file),
+                .failure = fresh.failure};
     }
     take_up(job, *last, opened, console);
     opened.changed = changed_since(last->ident, job.ident, job.files);
@@ -327,6 +332,7 @@ int submit(const Call &call) {
     if (!opened.changed.empty())
         console.note("warning: " + opened.changed + " has changed since session " + std::to_string(opened.session) +
                      " began; results from before the change are kept. --new runs all grains again");
+    if (!opened.other.empty()) console.note(opened.other);
     work_patiently();
     JobWork work(job.file, job.parts, opened.session, console);
     if (call.arguments.has("wait") || opened.complete) work_and_end(call, job, work, opened, console);

@@ -68,6 +68,7 @@ class Batch:
     key: str = ""  # makes two equal submissions different ones
     host: str = ""
     resources: Dict[str, int] = field(default_factory=dict)  # named ones of the pool
+    path: str = ""  # of the script, when it was submitted
 
     def text(self) -> str:
         return json.dumps(asdict(self))

@@ -18,6 +18,7 @@ COMMANDS = {"sbatch": "slurm", "srun": "slurm", "squeue": "slurm_show", "sacct":
 
 
 PATIENCE_S = 3
+START = "`dcs up` starts a private pool again"
 WAIT = {"sbatch", "srun", "qsub", "submit", "status_of_pool", "cancel"}  # whose failure would end a script or a workflow
 ABOUT = {"--help", "--usage", "--version", "-V", "-help"}
 
@@ -32,7 +33,7 @@ def look_for_scheduler(name: str, words: List[str]) -> None:
     except Unreachable as error:
         if name not in WAIT:
             raise
-        say(name, f"waiting for the scheduler, nothing is lost: {error.text}")
+        say(name, f"waiting for the scheduler, nothing is lost: {error.text}; {START}")
 
 
 def main(argv: List[str]) -> int:
@@ -62,7 +63,7 @@ def main(argv: List[str]) -> int:
     except BrokenPipeError:
         return 1
     except Unreachable as error:
-        leave(name, f"error: {error.text}; `dcs up` starts a private pool again")
+        leave(name, f"error: {error.text}; {START}")
     except (Wrong, Error, ImportError, OSError, sqlite3.Error) as error:
         leave(name, f"error: {error}")
     except KeyboardInterrupt:

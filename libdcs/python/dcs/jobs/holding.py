@@ -24,11 +24,11 @@ RELATIONS = ("after", "afterany", "afterok", "afternotok", "aftercorr")  # and a
 Condition = Dict[str, Any]
 
 
-def condition(after: Sequence[Tuple[str, Sequence[str]]], any_of_them: bool, begin: float) -> Optional[Condition]:
-    """None: nothing to wait for."""
+def condition(after: Sequence[Tuple[str, Sequence[str]]], any_of_them: bool, begin: float, kill: bool = False) -> Optional[Condition]:
+    """None: nothing to wait for. `kill`: a job that can never run is cancelled."""
     if not after and begin <= time.time():
         return None
-    return {"after": [[relation, list(words)] for relation, words in after], "any": any_of_them, "begin": begin}
+    return {"after": [[relation, list(words)] for relation, words in after], "any": any_of_them, "begin": begin, "kill": kill}
 
 
 def slurm_dependency(text: str, registry: Registry) -> Tuple[List[Tuple[str, List[str]]], bool]:
@@ -89,9 +89,11 @@ class Conditions:
 
 
 def release(registry: Registry) -> int:
-    """Submits what may run now; returns how many jobs are still held."""
+    """Submits what may run now, and cancels what never will where that was asked for; returns how many jobs are still held."""
     conditions = Conditions(registry)
     held = registry.jobs("state = 'held'")
+    if never := [job for job in held if (job.hold or {}).get("kill") and conditions.of(job)[0] is False]:
+        registry.cancel(never)
     due = [job for job in held if conditions.of(job)[0]]
     for leader in sorted({job.leader for job in due}):
         _send(registry, leader, [job for job in due if job.leader == leader])
@@ -112,6 +114,13 @@ def _send(registry: Registry, leader: int, tasks: List[Job]) -> None:
         for job in refused:
             job.ended = {"now": "FAILED", "host": "", "code": 1, "signal": 0, "text": str(error)}
         registry.end(refused)
+
+
+def dependency_of(job: Job) -> str:
+    """As Slurm shows it: what is left of it."""
+    hold = (job.hold or {}) if job.state == "held" else {}
+    parts = [f"{relation}:{word}(unfulfilled)" for relation, words in hold.get("after", []) for word in words]
+    return ("?" if hold.get("any") else ",").join(parts) or "(null)"
 
 
 def note(text: str) -> None:
@@ -190,7 +199,8 @@ def cannot_run(jobs: Sequence[Job]) -> Optional[str]:
         return None
     what = told.summary.partition("; ")[2]  # behind the counts of hosts: "no host offers gpu"
     never = [r for r in told.reasons if r.reason not in ("older_first", "fewer_first", "earlier_first")]  # those go away
-    return "; ".join(what or r.text if r.reason == "no_resource" else r.text for r in never) or told.summary
+    more = {"no_resource": what, "too_few_cores": "no host has so many cores; in a private pool each has as many as slots: `dcs up --slots N` gives it N"}
+    return "; ".join(more.get(r.reason) or r.text for r in never) or told.summary
 
 
 def keep(registry: Registry) -> int:

@@ -39,7 +39,7 @@ OPTIONS = (
     Option("--reservation", "NAME", refusal="a pool has no reservations"), Option("--time-min", "LIMIT", refusal="--time=LIMIT is exact"),
     Option("--tmp", "SIZE", refusal="the host's owner limits what a job keeps on disk"),
     Option("-M --clusters", "NAMES", refusal="DCS_DIR names the pool"), Option("--test-only", refusal="`dcs host ls` shows the hosts"),
-    Option("--uid", "USER", refusal="a job belongs to the user who submits it"), Option("--kill-on-invalid-dep", "yes|no", refusal="scancel the job"),
+    Option("--uid", "USER", refusal="a job belongs to the user who submits it"), Option("--kill-on-invalid-dep", "yes|no"),
 )
 ABOUT = """Submits a script as a job of the pool, as Slurm's sbatch does, and prints its number. squeue shows the job,
 scancel ends it, sacct says how it ended. Lines #SBATCH at the beginning of the script are options, too."""
@@ -87,6 +87,12 @@ def begin(text: str) -> float:
         at = time.mktime(today[:3] + told[3:6] + today[6:8] + (-1,))
         return at if at > time.time() else at + 86400
     raise Wrong(f"--begin={text}: not a time such as now+2hours, 18:30 or 2026-03-01T06:00")
+
+
+def yes_or_no(text: str) -> bool:
+    if text not in ("yes", "no"):
+        raise Wrong(f"--kill-on-invalid-dep={text}: it must be yes or no")
+    return text == "yes"
 
 
 def host_class(values: Values, notes: Options) -> Tuple[int, str]:
@@ -206,7 +212,7 @@ def understand(words: Sequence[str], options: Options) -> Tuple[Batch, Values]:
                   mode, last(values, "input") or "/dev/null", None if script is None else script.decode("utf-8", "surrogateescape"),
                   "slurm_script", "", arguments, exported(values), tasks, most, cores, memory,
                   limit(last(values, "time") or "0") if last(values, "time") not in ("infinite", "UNLIMITED") else 0, mask, partition,
-                  umask(), host=here(), resources=resources(values))
+                  umask(), host=here(), resources=resources(values), path=absolute(rest[0], working_directory()) if rest else "")
     each = whole(last(values, "cpus-per-task") or "1", "--cpus-per-task", 1)
     batch.env.update(SLURM_CPUS_PER_TASK=str(each), SLURM_NTASKS=str(cores // each), SLURM_NPROCS=str(cores // each))
     return batch, values
@@ -252,7 +258,8 @@ def sbatch(words: Sequence[str]) -> int:
         return 0
     registry = Registry()
     after, any_of_them = holding.slurm_dependency(last(values, "dependency") or "", registry) if last(values, "dependency") else ([], False)
-    hold = holding.condition(after, any_of_them, begin(last(values, "begin") or "now"))
+    hold = holding.condition(after, any_of_them, begin(last(values, "begin") or "now"),
+                             yes_or_no(last(values, "kill-on-invalid-dep") or "no"))
     if "quiet" not in values:
         holding.warn_of_outputs("sbatch", batch.paths(1, 1, batch.tasks[0] if batch.tasks else None))
         options.say_notes()

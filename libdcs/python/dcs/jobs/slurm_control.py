@@ -11,7 +11,7 @@ from ..pool import default_pool, login_name
 from ..query import HostRow
 from . import times
 from .batch import here
-from .holding import keep_going, reason_of
+from .holding import dependency_of, keep_going, reason_of
 from .registry import Job, Registry
 from .slurm import shown
 from .slurm_show import end_of, formatted, moment, names, seconds
@@ -84,13 +84,13 @@ def details(registry: Registry, job: Job, clock: times.Times) -> List[List[str]]
     out, err = batch.paths(job.leader, job.number, job.task)
     array = [] if job.task is None else [f"ArrayJobId={job.leader}", f"ArrayTaskId={job.task}"]
     return [[f"JobId={job.number}", *array, f"JobName={job.name}"], [f"UserId={login_name()}({os.getuid()})", "Account=(null)", "QOS=normal"],
-            [f"JobState={job.now}", f"Reason={reason_of(job) if job.now == 'PENDING' else 'None'}"],
+            [f"JobState={job.now}", f"Reason={reason_of(job) if job.now == 'PENDING' else 'None'}", f"Dependency={dependency_of(job)}"],
             ["Requeue=1", f"ExitCode={job.code}:{job.signal}"],
             [f"RunTime={seconds((ended or time.time()) - began if began else 0)}", f"TimeLimit={seconds(batch.wall_s) if batch.wall_s else 'UNLIMITED'}"],
             [f"SubmitTime={moment(job.submitted)}", f"StartTime={moment(began, 'Unknown')}", f"EndTime={moment(end_of(batch, began, ended), 'Unknown')}"],
             [f"Partition={batch.queue or 'dcs'}", f"NodeList={job.host or '(null)'}"],
             ["NumNodes=1", f"NumCPUs={max(1, batch.cores)}", f"MinMemoryNode={batch.memory_mb}M"],
-            [f"Command={' '.join(batch.words) or '(null)'}"], [f"WorkDir={batch.directory}"], [f"StdErr={err or out}"], [f"StdIn={batch.stdin}"],
+            [f"Command={' '.join(filter(None, (batch.path, *batch.words))) or '(null)'}"], [f"WorkDir={batch.directory}"], [f"StdErr={err or out}"], [f"StdIn={batch.stdin}"],
             [f"StdOut={out}"]]
 
 
