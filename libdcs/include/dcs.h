@@ -140,9 +140,9 @@ void d_pool_close(struct d_pool *pool);
  * Errors: D_E_INVALID (it is not a number). */
 int d_pool_set_patience(struct d_pool *pool, double patience_s);
 
-/* Whether a later submission that differs from the recorded one only in what the grain demands of hosts is the same: 1: it
- * is, and a grain that has not started takes the new demands; 0, the default: D_E_GRAIN_DIFFERS. pool NULL: the default
- * pool. Sends no request; no other thread may submit meanwhile. Errors: none. */
+/* Whether a later submission that differs from the recorded one only in what the grain demands of hosts is the same.
+ * 1: it is, and a grain that has not started takes the new demands; 0, the default: D_E_GRAIN_DIFFERS. pool NULL: the
+ * default pool. Sends no request; no other thread may submit meanwhile. Errors: none. */
 int d_pool_set_new_demands(struct d_pool *pool, int on);
 
 /* Names this control program and obtains its authorization token: from the descriptor

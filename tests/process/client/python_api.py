@@ -167,10 +167,6 @@ def failures(number):
         result = session.wait()
         failed = raises(dcs.GrainFailed, result.check, "status 4", "bad luck")
         assert failed.result is result and not result.ok
-        session.submit(4, ["/bin/sh", "-c", "echo >made"], outputs=["made", "left"], attempts=1)
-        raises(dcs.GrainFailed, session.wait().check, "grain 4", "ended with status 0 without making left")
-        session.submit(5, ["/bin/sh", "-c", "echo >made"], outputs=["made"])
-        assert session.wait().check().grain == 5
         session.kill(1)
         raises(dcs.NothingLeft, session.wait)
         session.submit(3, ["/bin/true"], host_class=1 << 31)
@@ -206,7 +202,7 @@ def failures(number):
     session.close()
     with dcs.Session("api", 30) as session:  # closed before grain 3 ended: not all results are there
         results = session.results()
-        assert [next(results).grain for _ in range(3)] == [2, 4, 5]
+        assert next(results).grain == 2
         raises(dcs.ReplayEnd, lambda: next(results))
 
 

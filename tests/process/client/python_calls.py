@@ -366,38 +366,6 @@ except ValueError as error:
     assert said(env, "refused.py", program) == "[]\n"
 
 
-DEMANDING = """import dcs, sys
-def square(n): return n * n
-def fails(n): raise LookupError(n)
-if __name__ == "__main__":
-    try:
-        with dcs.Session("demanding") as session:
-            session.submit(1, ["/bin/echo", "fits"], memory_mb=int(sys.argv[1]))
-            print(session.wait().output)
-    except dcs.CannotRun as error:
-        print(*getattr(error, "__notes__", []))
-    try:
-        with dcs.Executor("demanding calls", memory_mb=int(sys.argv[1]), argv=[]) as run:
-            print(run.submit(square, int(sys.argv[2])).result(), repr(run.submit(fails, 1).exception()))
-            print(*getattr(run.submit(fails, 1).exception(), "__notes__", []))
-    except dcs.Error as error:
-        print(type(error).__name__, error)
-"""
-
-
-def demanding(env):
-    """What no host can run is corrected in the program, and run again; another argument is named."""
-    first = said(env, "demanding.py", DEMANDING, "90000000", "5")
-    assert "CannotRun" in first and "go on" not in first and "is left" in first or sys.version_info < (3, 11), first
-    second = said(env, "demanding.py", DEMANDING, "100", "5")
-    number = next(row.session for row in dcs.sessions() if row.ident == "demanding calls")
-    assert second.startswith("b'fits\\n'\n25 LookupError(1)\n"), second
-    assert f"dcs grain restart {number}:2 --and-after" in second or sys.version_info < (3, 11), second
-    third = said(env, "demanding.py", DEMANDING, "100", "6")
-    assert "recorded square(5), now square(6) " in third and "\\x" not in third, third
-    assert dcs.grain_row(number, 0).label == "square(5)"
-
-
 def ends():
     """What the pool knows of a call that was ended is in the exception."""
     with dcs.Executor(memory_mb=200, python=PYTHON) as run:
@@ -417,12 +385,12 @@ def ends():
 
 def main():
     with pool_of_python() as (pool, env):
-        for what in (edited, unguarded, uncaught, virtual_environment, prepared, twice, nameless, unseen, cancelled, opened, search, refused, demanding):
+        for what in (edited, unguarded, uncaught, virtual_environment, prepared, twice, nameless, unseen, cancelled, opened, search, refused):
             what(env)
         grown(pool, env)
         ends()
         appended()
-    print("16 passed, 0 failed")
+    print("15 passed, 0 failed")
 
 
 if __name__ == "__main__":

@@ -4,9 +4,10 @@ that it can be interrupted, while the scheduler is away."""
 import os
 import signal
 import subprocess
+import sys
 
-from pool import tells
-from python_calls import PYTHON, pool_of_python, said
+from pool import raises, tells
+from python_calls import PYTHON, dcs, pool_of_python, said
 
 
 ARGUED = """
@@ -194,13 +195,66 @@ def said_in(stream, words):
     raise AssertionError(words)
 
 
+DEMANDING = """import dcs, sys
+def square(n): return n * n
+def fails(n): raise LookupError(n)
+if __name__ == "__main__":
+    if sys.argv[2] == "session":
+        try:
+            with dcs.Session("demanding") as session:
+                session.submit(1, ["/bin/echo", "fits"], memory_mb=int(sys.argv[1]))
+                print(session.wait().output)
+        except dcs.CannotRun as error:
+            print("CannotRun", *getattr(error, "__notes__", []))
+        sys.exit()
+    try:
+        with dcs.Executor("demanding calls", memory_mb=int(sys.argv[1]), argv=[]) as run:
+            print(run.submit(square, int(sys.argv[2])).result(), repr(run.submit(fails, 1).exception()))
+            print(*getattr(run.submit(fails, 1).exception(), "__notes__", []))
+    except dcs.Error as error:
+        print(type(error).__name__, error)
+"""
+
+
+def demanding(env):
+    """What no host can run is corrected in the program, and run again; another argument is named."""
+    first = said(env, "demanding.py", DEMANDING, "90000000", "session")
+    assert tells(first, "CannotRun 1 grain is left same program with other demands continues") or sys.version_info < (3, 11), first
+    assert said(env, "demanding.py", DEMANDING, "100", "session") == "b'fits\\n'\n"
+    assert said(env, "demanding.py", DEMANDING, "90000000", "5").startswith("CannotRun call 0")
+    second = said(env, "demanding.py", DEMANDING, "100", "5")
+    number = next(row.session for row in dcs.sessions() if row.ident == "demanding calls")
+    assert second.startswith("25 LookupError(1)\n"), second
+    assert f"dcs grain restart {number}:2 --and-after" in second or sys.version_info < (3, 11), second
+    third = said(env, "demanding.py", DEMANDING, "100", "6")
+    assert "recorded square(5), now square(6) " in third and "\\x" not in third, third
+    assert dcs.grain_row(number, 0).label == "square(5)"
+
+
+def lacking():
+    """A grain that ends without one of its outputs has failed."""
+    with dcs.Session("lacking") as session:
+        for number, outputs in enumerate((["made", "left"], ["made"])):
+            session.submit(number, ["/bin/sh", "-c", "echo >made"], outputs=outputs, attempts=1)
+            result = session.wait()
+            if number == 0:
+                raises(dcs.GrainFailed, result.check, "grain 0", "ended with status 0 without making left")
+            else:
+                assert result.check().ok
+    with dcs.Executor("lacking calls", outputs=["left"], attempts=1, python=PYTHON) as run:
+        assert "without making left" in str(run.submit(abs, 1).exception(timeout=300))
+        assert isinstance(run.submit(divmod, 1, 0).exception(timeout=300), ZeroDivisionError)
+
+
 def main():
     with pool_of_python() as (pool, env):
         argued(env)
         surrounded(env)
         programs(env)
+        demanding(env)
+        lacking()
         away(pool, env)
-    print("4 passed, 0 failed")
+    print("6 passed, 0 failed")
 
 
 if __name__ == "__main__":

@@ -73,9 +73,23 @@ def the_last_line_of_a_failed_attempt(pool, folder):
     assert tells(pool.dcs("session", "log", "last").stdout, "code 4: no licence")
 
 
+def longer_array(pool, folder):
+    """A file with other contents is other work, which is said."""
+    def submit(array, *options):
+        with open(os.path.join(folder, "grows.toml"), "w") as file:
+            file.write(f'[[grain]]\ncommand = ["echo", "{{}}"]\narray = "1-{array}"\n')
+        done = pool.dcs("submit", "--wait", *options, "grows.toml", cwd=folder)
+        assert tells(done.stdout, f"{array} grains 0 failed"), done
+        return done.stderr
+    assert b"other contents" not in submit(2)
+    number = pool.json("session", "show", "last")["session"]["session"]
+    assert tells(submit(3), f"session {number} ran this file with other contents all run")
+    assert b"other contents" not in submit(4, "--new")
+
+
 def main():
     with Pool(servers=1, slots=2) as pool:
-        for part in (other_limits, other_limits_in_a_file, the_last_line_of_a_failed_attempt):
+        for part in (other_limits, other_limits_in_a_file, longer_array, the_last_line_of_a_failed_attempt):
             folder = os.path.join(pool.base, part.__name__)
             os.mkdir(folder)
             part(pool, folder)

@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 
-from pool import Pool, about, tells, wait_for
+from pool import Pool, about, wait_for
 
 STAGE = """#!/bin/sh
 # name, seconds
@@ -166,19 +166,6 @@ file = "input"
     desk.write("input", "third")  # of a grain that has succeeded
     kept = desk.submit("--wait", "brings.toml")
     assert about(kept.stderr.decode(), "is complete") and about(kept.stdout.decode(), "1 grain 0 failed"), kept
-
-
-def longer_array(desk):
-    """A file with other contents is other work, which is said."""
-    text = '[[grain]]\nname = "each"\ncommand = ["echo", "{}"]\narray = "1-%d"\n'
-    desk.write("grows.toml", text % 2)
-    first = desk.submit("--wait", "grows.toml")
-    assert b"other contents" not in first.stderr, first
-    number = desk.pool.json("session", "show", "last")["session"]["session"]
-    desk.write("grows.toml", text % 3)
-    for said in (desk.submit("--wait", "grows.toml"), desk.submit("--wait", "--new", "grows.toml")):
-        assert about(said.stdout.decode(), "3 grains 0 failed"), said
-        assert tells(said.stderr, f"session {number} ran this file with other contents all run") == ("--new" not in said.args), said
 
 
 def lost_outputs(desk):
@@ -400,7 +387,6 @@ def main():
         failures(desk)
         mended(desk)
         edited_program(desk)
-        longer_array(desk)
         lost_outputs(desk)
         what_is_missing(desk)
         items_and_files(desk)

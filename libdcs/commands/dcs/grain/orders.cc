@@ -51,7 +51,8 @@ std::string how_to_go_on(const wire::GrainRow &row, const std::string &name) {
     if (answer.failure || answer.sessions.size() != 1) return "";
     const Session &session = answer.sessions[0];
     const std::string program = program_of(session);
-    if (session.ident.starts_with("dcs-run-")) return "run " + program + " again, with the same input: it is another session";
+    if (session.ident.starts_with("dcs-run-"))
+        return "run " + program + " again, with the same input: it is another session";
     if (!is_over(row)) return "run " + program + " again: it goes on with what did not run";
     const bool repeats = session.ident.rfind("map-", 0) == 0 || session.declared() > 0;
     if (repeats && (row.state == "killed" || is_failed(row))) return "run " + program + " again: it runs what failed";

@@ -44,7 +44,8 @@ std::string left_behind(const MapPlan &plan, const FileWords &files) {
     if (!files.any() || files.by_input(plan.columns)) return "";
     for (const std::string &column : columns_of(plan.inputs[0])) {
         struct stat st {};
-        if (!column.starts_with('/') && ::stat((plan.directory + "/" + column).c_str(), &st) == 0 && S_ISREG(st.st_mode))
+        if (!column.starts_with('/') && ::stat((plan.directory + "/" + column).c_str(), &st) == 0 &&
+            S_ISREG(st.st_mode))
             return column;
     }
     return "";

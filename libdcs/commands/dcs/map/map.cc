@@ -112,8 +112,8 @@ void tell_lost(const MapWork &work, const MapPlan &plan, int session, Console &c
     const std::string number = std::to_string(session);
     console.note(std::to_string(work.lost()) + " of " + counted(plan.inputs.size(), "grain") +
                  " succeeded, but not all of their outputs could be written here; correct that, then the same command "
-                 "again copies them. Session " + number + " stays open for it; `dcs session close " + number +
-                 "` ends it");
+                 "again copies them. Session " +
+                 number + " stays open for it; `dcs session close " + number + "` ends it");
 }
 
 // " (exit code 2, signal 9)"

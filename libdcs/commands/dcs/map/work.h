@@ -50,7 +50,9 @@ public:
     std::int64_t ran_and_failed() const;                                 // after run(): of the failed ones
     std::int64_t killed() const { return killed_; }                      // after run()
     std::int64_t lost() const { return lost_; }  // after run(): succeeded, but an output could not be written here
-    const std::set<std::string> &ends() const { return ends_; }  // after run(): of failed ones: "exit code 2", "signal 9"
+    const std::set<std::string> &ends() const {
+        return ends_;
+    }                                            // after run(): of failed ones: "exit code 2", "signal 9"
     bool uncopied() const { return uncopied_; }  // after run(): a grain made an output that could not be written here
     // ", with 20 of its 1000 grains"; empty: with all. From any thread.
     std::string submitted_part() const;

@@ -93,9 +93,9 @@ std::string written_twice(const FileWords &words, std::set<std::string> &seen) {
 
 std::optional<Failure> check_places(const FileWords &words, std::set<std::string> &seen) {
     if (!words.image.empty() && ::access(words.image.c_str(), R_OK) != 0)
-        return failure_of("", fail_errno(Code::io_error, "the image " + words.image + " cannot be read", errno),
-                          "an image is a file: `podman save -o FILE " + shell_word(words.image) +
-                              "` writes one of that name");
+        return failure_of(
+            "", fail_errno(Code::io_error, "the image " + words.image + " cannot be read", errno),
+            "an image is a file: `podman save -o FILE " + shell_word(words.image) + "` writes one of that name");
     for (const FileWords::Pair &file : words.files) {
         if (auto failure = bad_name("file", file.path, file.name)) return failure;
         struct stat about = {};

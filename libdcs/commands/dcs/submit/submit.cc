@@ -30,7 +30,6 @@ namespace {
 
 constexpr std::size_t most_file = 64u << 20, most_errors = 20;
 constexpr int taking_over_s = 60;
-constexpr const char *other_file = "this file with other contents";
 constexpr long shown_each_ms = 250;
 
 struct Job {
@@ -93,7 +92,7 @@ std::optional<Failure> read_job(const Call &call, Job &job) {
 
 struct OpenedJob {
     int session = 0;
-    bool complete = false;     // all succeeded in an earlier run
+    bool complete = false;            // all succeeded in an earlier run
     std::string how, changed, other;  // changed: a program or file, since the session began; other: an earlier one
     std::optional<Failure> failure;
 };
@@ -148,13 +147,13 @@ OpenedJob open_job(const Call &call, const Job &job, Console &console) {
         std::vector<std::string> errors;
         check_inputs(job.file, job.parts, errors);
         if (!errors.empty()) return {.failure = errors_in_file(errors)};
-        const OpenedSession fresh = open_fresh_session(job.ident + "." + fingerprint_of(job.files) + "-" +
-                                                       std::to_string(job.file.count) + "-" + random_suffix());
-        const bool anew = call.arguments.has("new");
-        return {.session = fresh.number,
-                .how = counted(job.file.count, "grain"),
-                .other = anew ? "" : before_with_same_words(own.sessions, fresh.number, "submit-", other_file),
-                .failure = fresh.failure};
+        const OpenedSession fresh = open_fresh_session(
+            ident_of_run(job.ident, fingerprint_of(job.files), std::to_string(job.file.count) + "-" + random_suffix()));
+        opened = {.session = fresh.number, .how = counted(job.file.count, "grain"), .failure = fresh.failure};
+        if (!call.arguments.has("new"))
+            opened.other =
+                before_with_same_words(own.sessions, fresh.number, "submit-", "this file with other contents");
+        return opened;
     }
     take_up(job, *last, opened, console);
     opened.changed = changed_since(last->ident, job.ident, job.files);
