@@ -32,8 +32,8 @@ struct EarlierResults {
 // Those that `ours` has are left out; null: none are.
 EarlierResults earlier_results(const std::vector<Session> &own, const WholeMap &map, const Session *ours);
 
-// An input whose file was written after its grain had succeeded in this session; empty: none, as far as is known. A grain
-// may write to its own input, or remove it.
+// An input whose file was written after its grain had succeeded in this session; empty: none, as far as is known. A
+// grain may write to its own input, or remove it.
 std::string changed_after_its_grain(const Session &session, const MapPlan &plan);
 
 }  // namespace dcs::commands

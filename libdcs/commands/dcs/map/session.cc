@@ -199,7 +199,7 @@ OpenedMap Opening::again(const Session &session) {
     return opened;
 }
 
-// A run that was interrupted goes on, unless that would mix the results of two programs, or of two versions of an input.
+// A run that was interrupted goes on, unless that would mix the results of two programs, or of versions of an input.
 OpenedMap Opening::resume(const Session &session) {
     std::string changed = changed_in_command(recorded(session), files_);
     if (changed.empty() && !changed_in_inputs(recorded(session), files_).empty())
