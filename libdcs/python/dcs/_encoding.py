@@ -84,13 +84,7 @@ def write(calls: Any, encoding: str, cloud: str) -> Tuple[bytes, Set[str]]:
 
 def read(result: Result, encoding: str) -> Any:
     """What the calls returned; raises what they raised, with the traceback of the host as its cause."""
-    value = _value(result, encoding)
-    result.check()  # what the function raised says more than the output that is missing
-    return value
-
-
-def _value(result: Result, encoding: str) -> Any:
-    if not result.ok:
+    if not result.ok:  # not each call makes all outputs of the executor
         raise _with_traceback(GrainFailed(result, result._why()))
     if not result.output:  # sys.exit(0) or os._exit(0) in the function, or in what it called
         raise GrainFailed(result, "before the function returned")

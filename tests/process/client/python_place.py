@@ -208,7 +208,7 @@ if __name__ == "__main__":
             print("CannotRun", *getattr(error, "__notes__", []))
         sys.exit()
     try:
-        with dcs.Executor("demanding calls", memory_mb=int(sys.argv[1]), argv=[]) as run:
+        with dcs.Executor("demanding.calls", memory_mb=int(sys.argv[1]), argv=[]) as run:
             print(run.submit(square, int(sys.argv[2])).result(), repr(run.submit(fails, 1).exception()))
             print(*getattr(run.submit(fails, 1).exception(), "__notes__", []))
     except dcs.Error as error:
@@ -221,13 +221,14 @@ def demanding(env):
     first = said(env, "demanding.py", DEMANDING, "90000000", "session")
     assert tells(first, "CannotRun 1 grain is left same program with other demands continues") or sys.version_info < (3, 11), first
     assert said(env, "demanding.py", DEMANDING, "100", "session") == "b'fits\\n'\n"
-    assert said(env, "demanding.py", DEMANDING, "90000000", "5").startswith("CannotRun call 0")
+    first = said(env, "demanding.py", DEMANDING, "90000000", "5")
+    assert first.startswith("CannotRun call 0"), first
     second = said(env, "demanding.py", DEMANDING, "100", "5")
-    number = next(row.session for row in dcs.sessions() if row.ident == "demanding calls")
+    number = next(row.session for row in dcs.sessions() if row.ident == "demanding.calls")
     assert second.startswith("25 LookupError(1)\n"), second
     assert f"dcs grain restart {number}:2 --and-after" in second or sys.version_info < (3, 11), second
     third = said(env, "demanding.py", DEMANDING, "100", "6")
-    assert "recorded square(5), now square(6) " in third and "\\x" not in third, third
+    assert "recorded square(5), now square(6)." in third and "\\x" not in third, third
     assert dcs.grain_row(number, 0).label == "square(5)"
 
 
@@ -241,9 +242,8 @@ def lacking():
                 raises(dcs.GrainFailed, result.check, "grain 0", "ended with status 0 without making left")
             else:
                 assert result.check().ok
-    with dcs.Executor("lacking calls", outputs=["left"], attempts=1, python=PYTHON) as run:
-        assert "without making left" in str(run.submit(abs, 1).exception(timeout=300))
-        assert isinstance(run.submit(divmod, 1, 0).exception(timeout=300), ZeroDivisionError)
+    with dcs.Executor(attempts=1) as run:
+        assert "without making left" in str(run.submit_command(["true"], outputs=["left"]).exception(timeout=300))
 
 
 def main():

@@ -107,7 +107,7 @@ def ends_well(pool):
     last = text.replace("\r\n", "\n").rstrip("\n").split("\n")
     bar = next(i for i, line in enumerate(last) if re.search(r"\[#+\]  4/4  1 failed\x1b\[K$", line))  # it stays
     assert re.match(r"dcs map: 4 grains in .*, 1 failed; .* of CPU; session \d+, `dcs session cat \d+` prints", last[bar + 1]), last
-    assert re.match(r"dcs map: 1 of 4 grains failed; `dcs grain ls \d+ --state failed` lists them", last[bar + 2]), last
+    assert re.match(r"dcs map: 1 of 4 grains failed \(exit code \d+\); `dcs grain ls \d+ --state failed` lists them", last[bar + 2]), last
 
 
 def colours(pool):
