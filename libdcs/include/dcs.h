@@ -214,7 +214,8 @@ struct d_grain {
     int cores;             /* that it keeps busy; 0 counts as 1 */
     int memory_mb;         /* megabytes that must be free in addition to running grains' demands, and that it
                              * may use: a run that uses more is killed (SIGKILL) and has failed; d_explain names it */
-    int wall_s;            /* seconds that one run may take; a longer one is ended (SIGXCPU) and has failed */
+    int wall_s;            /* seconds that one run may take, also those in which its host or it is suspended; a
+                             * longer one is ended (SIGXCPU) and has failed */
     const char *directory; /* working directory on the host, an absolute path; NULL: a private one */
     const char *label;     /* for display; does not count for idempotence */
     /* Files and outputs need a private working directory. Their names and contents count for idempotence,
