@@ -62,7 +62,7 @@ def raises(kind, call, *words):
     raise AssertionError(f"no {kind.__name__}")
 
 
-def wait_for(what, condition, timeout=60.0, step=0.05):
+def wait_for(what, condition, timeout=300.0, step=0.05):
     """Waits until condition() is true and returns its value; the limit only ends a hung test."""
     end = time.monotonic() + timeout
     while True:

@@ -71,7 +71,7 @@ class Terminal:
 
     def close(self):
         """The program has ended: has it left the terminal as it was?"""
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300
         while "\x1b[?1049l" not in self.sent:
             assert time.monotonic() < end, "the other screen is not left"
             self.read()

@@ -63,7 +63,7 @@ def red(program, test, plant):
     words = [program, "-w", "NoTests", test.replace(",", "\\,")]
     process = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        return process.wait(20 if plant else 120) != 0
+        return process.wait(20 if plant else 900) != 0
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

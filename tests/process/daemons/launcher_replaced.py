@@ -12,7 +12,7 @@ from pool import Pool, bin_directory, lock_holder, wait_for
 
 
 def main():
-    pool = Pool(servers=1, slots=1)
+    pool = Pool(servers=1, slots=1, interval=60)  # while a killed server is started again its grain is not given up
     pool.bin = bin_directory(os.path.join(pool.base, "bin"), ())
     with pool:
         [name] = os.listdir(os.path.join(pool.dir, "servers"))

@@ -57,7 +57,7 @@ class Place:
         return [f"{atom} {word}" for pid, atom, word in self.lines() if int(pid) == process.pid]
 
     def wait_for(self, process, what):
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300
         while what not in self.said(process):
             assert time.monotonic() < end, f"process never said {what!r}: {self.lines()}"
             time.sleep(0.005)
@@ -118,12 +118,12 @@ def circle(place, unit, if_elapsed, expire_after, separate, expected):
     for _ in range(3):
         processes = [place.start(unit, if_elapsed, expire_after, *steps) for steps in threads]
         for process, steps in zip(processes, threads):  # each has decided about its first atom
-            end = time.monotonic() + 60
+            end = time.monotonic() + 300
             while not place.said(process):
                 assert time.monotonic() < end
                 time.sleep(0.005)
         time.sleep(0.3)  # the scheduling interval
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while expected and time.monotonic() < end and not (os.path.exists(x) and os.path.exists(y)):
         time.sleep(0.005)
     broken = os.path.exists(x) and os.path.exists(y)
