@@ -94,6 +94,9 @@ void Conversation::received(const wire::FrameHeader &header, wire::AnyMessage me
         // An old scheduler that came back does not know whom its successor has let in.
         const bool unknown = at_ == At::waiting_welcome && error->code == static_cast<int>(Code::no_auth);
         if (unknown && unknown_here_++ < terms_.others) return broken(error->text, now);
+        // It cannot find out now who this is.
+        if (at_ == At::waiting_welcome && error->code == static_cast<int>(Code::unreachable))
+            return broken(error->text, now);
         const bool usable = at_ == At::waiting_reply && request != 0 && error->code != static_cast<int>(Code::protocol);
         // Nothing is left of a removed session by which the scheduler could recognise a repetition.
         const bool removed_before =

@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <grp.h>
-#include <pwd.h>
 #include <vector>
 
 #include "base/text.h"
@@ -17,21 +16,6 @@ constexpr Duration good_for = seconds(60), bad_for = seconds(5);
 std::string number_name(std::uint32_t uid) { return "uid" + std::to_string(uid); }
 
 }  // namespace
-
-std::string login_name(std::uint32_t uid) {
-    std::vector<char> buffer(1024);
-    for (;;) {
-        passwd entry = {};
-        passwd *found = nullptr;
-        int error = ::getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found);
-        if (error == ERANGE && buffer.size() < (1u << 20)) {
-            buffer.resize(buffer.size() * 4);
-            continue;
-        }
-        if (error == EINTR) continue;
-        return found != nullptr ? found->pw_name : "";
-    }
-}
 
 bool usable_login_name(const std::string &name, std::uint32_t uid) {
     if (!is_name(name)) return false;
@@ -58,14 +42,19 @@ Result<std::uint32_t> group_number(const std::string &group) {
     }
 }
 
-const KnownPeer &PeerNames::look_up(std::uint32_t uid, Instant now) {
+Result<KnownPeer> PeerNames::look_up(std::uint32_t uid, Instant now) {
     const auto found = known_.find(uid);
     if (found != known_.end() && (now < found->second.until || planted("daemon.uid_for_ever")))
         return found->second.peer;
+    Result<KnownPeer> peer = look_up_(uid);
+    if (!peer) {
+        if (found == known_.end()) return peer;
+        found->second.until = now + good_for;  // each attempt may take the tables a while
+        return found->second.peer;
+    }
     if (known_.size() >= most_known) known_.clear();
-    KnownPeer peer = look_up_(uid);
-    const bool good = !peer.login.empty() && peer.may_call;
-    return (known_[uid] = Entry{std::move(peer), now + (good ? good_for : bad_for)}).peer;
+    const bool good = !peer->login.empty() && peer->may_call;
+    return (known_[uid] = Entry{*peer, now + (good ? good_for : bad_for)}).peer;
 }
 
 void PeerNames::forget() {
@@ -73,7 +62,9 @@ void PeerNames::forget() {
 }
 
 Result<std::string> PeerNames::of(std::uint32_t uid, bool own, Instant now) {
-    const KnownPeer &peer = look_up(uid, now);
+    const Result<KnownPeer> known = look_up(uid, now);
+    if (!known) return known.status();
+    const KnownPeer &peer = *known;
     if (!own && peer.login.empty())
         return fail(Code::refused, "uid " + std::to_string(uid) +
                                        " has no login name on the scheduler's host, so it "

@@ -21,11 +21,13 @@ struct KnownPeer {
 // given to another person, or a person taken out of a group.
 class PeerNames {
 public:
-    using LookUp = std::function<KnownPeer(std::uint32_t)>;
+    // Or why the tables cannot be asked: then what they said before counts on.
+    using LookUp = std::function<Result<KnownPeer>(std::uint32_t)>;
     explicit PeerNames(LookUp look_up) : look_up_(std::move(look_up)) {}
     // The name that sessions of `uid` belong to. `own`: root, or the account that this process runs under, which needs
     // no login. "uid1234" for those without one, and for a login that cannot name a session's owner (too long, not of
-    // [A-Za-z0-9._-], or looking like the number of another uid). Code::refused: it may not call; says why.
+    // [A-Za-z0-9._-], or looking like the number of another uid). Code::refused: it may not call; says why. Any other
+    // code: who it is is not known for now.
     Result<std::string> of(std::uint32_t uid, bool own, Instant now);
     // The tables were changed.
     void forget();
@@ -35,13 +37,10 @@ private:
         KnownPeer peer;
         Instant until;
     };
-    const KnownPeer &look_up(std::uint32_t uid, Instant now);
+    Result<KnownPeer> look_up(std::uint32_t uid, Instant now);
     LookUp look_up_;
     std::map<std::uint32_t, Entry> known_;  // bounded
 };
-
-// As this host's tables have it; empty: nowhere.
-std::string login_name(std::uint32_t uid);
 
 // not_found: there is no such group; or why it cannot be looked up.
 Result<std::uint32_t> group_number(const std::string &group);

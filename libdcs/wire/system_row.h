@@ -37,6 +37,8 @@ struct SystemRow {
     std::vector<DelayRow> delays;
     double oldest_ready_s = -1;      // for how long the grain has waited that waits longest; -1: not known
     std::vector<BackupRow> backups;  // one, or none
+    std::int64_t clock_s = 0;        // the wall clock that the times of sessions are by
+    std::int64_t ahead_s = 0;        // by how much it was put forward lately, or nothing was recorded
 };
 
 // clang-format off
@@ -55,7 +57,7 @@ template <class A> void serialize(A &a, SystemRow &x, unsigned) {
       & DCS_FIELD(hosts_active) & DCS_FIELD(sessions_active) & DCS_FIELD(ready) & DCS_FIELD(running)
       & DCS_FIELD(version) & shown_since<9>(DCS_FIELD(classes)) & shown_since<9>(DCS_FIELD(bounds_us))
       & shown_since<9>(DCS_FIELD(delays)) & shown_since<9>(DCS_FIELD(oldest_ready_s))
-      & shown_since<9>(DCS_FIELD(backups));
+      & shown_since<9>(DCS_FIELD(backups)) & shown_since<9>(DCS_FIELD(clock_s)) & shown_since<9>(DCS_FIELD(ahead_s));
 }
 // clang-format on
 

@@ -100,15 +100,6 @@ Result<bool> fence_keeper(const Place &place);
 // This process, just forked, becomes the keeper: of all that was open it keeps `socket` and standard error.
 [[noreturn]] void run_keeper(int socket, Place place);
 
-// Who of another host's users is known here, by this host's tables of users and groups.
-// refused: this host has no such user, or the user is not in the group. An empty group: all are, known here or not.
-// May look up names at a server of the site.
-Status check_login(const std::string &user, const std::string &group);
-
-// not_found: this host has no such login. unreachable: the server of the site that knows does not answer; that takes no
-// longer than some seconds.
-Status knows_login(const std::string &user);
-
 // The scheduler's side. Its calls wait for the answer, like those of the C library that they stand for. When the keeper
 // is gone, or does not answer for half a minute, they fail with `unreachable`, now and ever after. Thread-safe.
 class KeeperClient {
@@ -124,7 +115,7 @@ public:
     Result<std::string> certificate(pki::Role role, const std::string &name, std::string_view public_key);
     Result<std::string> settings(Settings which, const std::string &file, const std::string &what);  // its text
     Status remove_host(const std::string &host);
-    std::string user_name(std::uint32_t uid);  // empty: none, or gone()
+    Result<std::string> user_name(std::uint32_t uid);  // as login_of(), and the next two as logins.h has them
     Status check_login(const std::string &user);
     Status knows_login(const std::string &user);
     int echo_socket(bool v6);  // the caller's; -1: none

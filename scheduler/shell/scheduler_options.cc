@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "daemon/peer_name.h"
 #include "net/socket_calls.h"
+#include "scheduler/keeper/logins.h"
 #include "scheduler/keeper/settings_file.h"
 #include "scheduler/shell/host_table_file.h"
 #include "scheduler/shell/lost_hosts.h"
@@ -58,7 +59,7 @@ std::vector<std::string> doubtful_files(const SchedulerOptions &options) {
                         ": session_age removes sessions with their results on the day they are closed: "
                         "m means minutes, d days");
     if (!options.users_are_known_here()) return texts;
-    UnknownLogins unknown([](const std::string &login) { return static_cast<bool>(keeper::knows_login(login)); },
+    UnknownLogins unknown([](const std::string &login) { return keeper::knows_login(login).code != Code::not_found; },
                           boot_clock);
     unknown.take(with_masters(files.logins, options.master_names()));
     for (const NamedLogin &named : unknown.look()) texts.push_back(unknown_login_text(named));

@@ -247,10 +247,21 @@ void Service::opened(const net::Arrival &arrival) {
 }
 
 // By name: the groups that a process has are those of who started it, and stay when a login has left the group.
-KnownPeer Service::user_of(std::uint32_t uid) {
-    KnownPeer peer{keeper_.user_name(uid), {}};
+Result<KnownPeer> Service::user_of(std::uint32_t uid) {
+    const auto unknown = [&](const Status &why) {
+        const Instant now = boot_clock();
+        if (now >= silence_told_ && !keeper_.process().lost()) {
+            silence_told_ = now + seconds(60);
+            log_warn(why.text + ": users who have called this scheduler before are served, others wait");
+        }
+        return why;
+    };
+    const Result<std::string> name = keeper_.user_name(uid);
+    if (!name) return unknown(name.status());
+    KnownPeer peer{*name, {}};
     if (peer.login.empty() || owner_or_root(uid) || !settings_.members_only) return peer;
     peer.may_call = keeper_.check_login(peer.login);
+    if (peer.may_call.code == Code::unreachable) return unknown(peer.may_call);
     return peer;
 }
 

@@ -63,7 +63,7 @@ private:
     void step();
     void handle(net::Arrival arrival);
     void opened(const net::Arrival &arrival);
-    KnownPeer user_of(std::uint32_t uid);
+    Result<KnownPeer> user_of(std::uint32_t uid);
     bool knows_login(const std::string &login);
     void turn_away(ConnId conn, const Status &why);
     void opened_from_afar(const net::Arrival &arrival);
@@ -88,6 +88,7 @@ private:
     Signals &signals_;
     keeper::KeeperClient &keeper_;
     PeerNames names_;
+    Instant silence_told_{};  // until when the log says that the user database does not answer
     UnknownLogins logins_;
     store::Store &store_;
     net::Loop &loop_;

@@ -57,6 +57,9 @@ void Effects::act(const core::Reply &e) {
 
 void Effects::complete(wire::SystemRow &row) {
     figures_.tell(state_, outside_.now(), row);
+    row.clock_s = outside_.wall_ms() / 1000;
+    if (ages_.judge(outside_.now(), outside_.wall_ms()) == AgeClock::Verdict::jumped)
+        row.ahead_s = ages_.jump_ms() / 1000;
     const wire::MirrorStatus copy = outside_.copy_of_store();
     if (copy.mode.empty() || copy.mode == "off") return;
     if (row.backups.empty()) row.backups.emplace_back();

@@ -27,7 +27,7 @@ struct AboutProcess {
 
 class Effects {
 public:
-    Effects(const core::State &state, store::Store &store, record::Scrub &scrub, const AgeClock &ages,
+    Effects(const core::State &state, store::Store &store, record::Scrub &scrub, AgeClock &ages,
             Contents &contents, Live &live, Figures &figures, Outside &outside, AboutProcess about)
         : state_(state),
           store_(store),
@@ -88,7 +88,7 @@ private:
     const core::State &state_;
     store::Store &store_;
     record::Scrub &scrub_;
-    const AgeClock &ages_;
+    AgeClock &ages_;
     Contents &contents_;
     Live &live_;
     Figures &figures_;

@@ -72,10 +72,11 @@ void Turn::run() {
         hosts_stale_ = hosts_stale_ || changes_.hosts();
         if (changes_.empty()) finish();
         else start_commit(store::Room::ordinary);
+        promised_ = now_;
         now_ = outside_.now();
+        if (!committing()) grace_after_pause();  // a machine may be suspended in the middle of a turn
     }
-    // A commit takes its time; but while inputs are taken, no message is read.
-    promised_ = committing() ? now_ : std::max(now_, next_wakeup());
+    if (!committing()) promised_ = std::max(now_, next_wakeup());
 }
 
 Instant Turn::next_wakeup() const {

@@ -225,6 +225,18 @@ struct group *getgrnam(const char *name) {
     POINTER(getgrnam, -1, name, name);
 }
 /* It returns its error. */
+int getpwuid_r(uid_t uid, struct passwd *entry, char *buffer, size_t room, struct passwd **found) {
+    REAL(getpwuid_r);
+    if (!dcs_refuses("getpwuid_r", -1, NULL)) return real(uid, entry, buffer, room, found);
+    *found = NULL;
+    return errno;
+}
+int getpwnam_r(const char *name, struct passwd *entry, char *buffer, size_t room, struct passwd **found) {
+    REAL(getpwnam_r);
+    if (!dcs_refuses("getpwnam_r", -1, name)) return real(name, entry, buffer, room, found);
+    *found = NULL;
+    return errno;
+}
 int getgrnam_r(const char *name, struct group *entry, char *buffer, size_t room, struct group **found) {
     REAL(getgrnam_r);
     if (!dcs_refuses("getgrnam_r", -1, name)) return real(name, entry, buffer, room, found);

@@ -7,6 +7,7 @@ import re
 import subprocess
 import time
 
+from clocks import HOUR, Clocks
 from pool import Pool, program, wait_for
 from live_output import Grain, Reader
 
@@ -145,6 +146,33 @@ def places(pool):
         pool.dcs("session", "close", old, new)
 
 
+def ages_are_by_the_scheduler(pool):
+    """By its clock, not by that of the host where the command is typed; and by its clock only while that is steady."""
+    def clean(check=True):
+        return pool.dcs("session", "clean", "--older", "30d", "--yes", check=check)
+
+    if not Clocks.exist:
+        return
+    sessions = pool.json("session", "ls")["sessions"]
+    assert any(row["state"] == "terminated" for row in sessions), sessions
+    clocks, env = Clocks(pool.base), dict(pool.env)
+    pool.env.update(clocks.variables("client"))
+    clocks.set("client", 400 * 24 * HOUR)
+    assert clean().stdout == b""
+    pool.stop_scheduler()
+    pool.env = dict(env, **clocks.variables("scheduler"))
+    pool.up()
+    pool.env = env
+    assert clean().stdout == b""
+    clocks.set("scheduler", 400 * 24 * HOUR)
+    refused = clean(check=False)
+    assert refused.returncode != 0 and b"put forward by about 400 days" in refused.stderr, refused
+    clocks.set("scheduler", 0)
+    assert pool.json("session", "ls")["sessions"] == sessions
+    pool.stop_scheduler()
+    pool.up()
+
+
 def old_ones_go(pool):
     count = len(pool.json("session", "ls")["sessions"])
     assert pool.dcs("session", "clean", "--older", "30d").stdout == b""
@@ -172,8 +200,9 @@ def main():
         ends_well(pool)
         colours(pool)
         places(pool)
+        ages_are_by_the_scheduler(pool)
         old_ones_go(pool)
-    print("6 passed, 0 failed")
+    print("7 passed, 0 failed")
 
 
 if __name__ == "__main__":

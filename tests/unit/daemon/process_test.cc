@@ -95,8 +95,6 @@ TEST_CASE("the service manager is told by path and by abstract name") {
 }
 
 TEST_CASE("peers have login names, or numbers") {
-    CHECK(login_name(0) == "root");
-    CHECK(login_name(3987654321u).empty());
     CHECK(usable_login_name("ann", 5));
     CHECK(usable_login_name("a.b_c-D9", 5));
     CHECK(usable_login_name("uid5", 5));
@@ -112,7 +110,12 @@ TEST_CASE("a user is a login: who has none may not call, and what the tables sai
     std::map<std::uint32_t, KnownPeer> tables = {
         {5, {"ann", {}}}, {6, {"bob", fail(Code::refused, "bob is no member")}}, {7, {"a b", {}}}};
     int asked = 0;
-    PeerNames names([&](std::uint32_t uid) { return ++asked, tables[uid]; });
+    bool silent = false;
+    PeerNames names([&](std::uint32_t uid) -> Result<KnownPeer> {
+        ++asked;
+        if (silent) return fail(Code::unreachable, "no answer");
+        return tables[uid];
+    });
     Instant now = Instant{} + seconds(1000);
     CHECK(*names.of(5, false, now) == "ann");
     CHECK(*names.of(7, false, now) == "uid7");  // a login that cannot name a session's owner
@@ -130,6 +133,15 @@ TEST_CASE("a user is a login: who has none may not call, and what the tables sai
     tables[5].login = "dan";
     names.forget();
     CHECK(*names.of(5, false, now + seconds(61)) == "dan");
+    // When the tables cannot be asked, nothing has changed.
+    silent = true;
+    tables[5].login = "eve";
+    CHECK(*names.of(5, false, now + seconds(130)) == "dan");
+    CHECK(names.of(7, false, now + seconds(130)).status().code == Code::unreachable);
+    CHECK(names.of(300001, true, now + seconds(130)).status().code == Code::unreachable);
+    silent = false;
+    CHECK(*names.of(5, false, now + seconds(189)) == "dan");
+    CHECK(*names.of(5, false, now + seconds(190)) == "eve");
 }
 
 TEST_CASE("root's daemons believe only what no other party could exchange") {

@@ -1,8 +1,11 @@
 // The keeper: only what its table says is understood, and only what it may sign is signed.
 #include "scheduler/keeper/keeper.h"
 
+#include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <fstream>
+#include <future>
 #include <string>
 
 #include <fcntl.h>
@@ -12,10 +15,12 @@
 #include <unistd.h>
 
 #include "process/landlock.h"
+#include "scheduler/keeper/logins.h"
 #include "scheduler/keeper/settings_file.h"
 #include "directory.h"
 #include "support/about.h"
 #include "support/catch.h"
+#include "support/refuse.h"
 
 using namespace dcs;
 using namespace dcs::keeper;
@@ -215,6 +220,43 @@ TEST_CASE("it knows names") {
     CHECK(odd.status.code == Code::invalid);
     CHECK(fd == -1);
 }
+
+TEST_CASE("a user database that does not answer holds up nothing else") {
+    std::promise<void> go;
+    const std::shared_future<void> late = go.get_future().share();
+    std::atomic<int> looked{0};
+    const auto slow = [&] {
+        return in_time("uid 7", [&, late]() -> Result<std::string> {
+            ++looked;
+            late.wait();
+            return std::string("ann");
+        });
+    };
+    CHECK(slow().status().code == Code::unreachable);
+    CHECK(slow().status().code == Code::unreachable);
+    CHECK(looked == 1);  // the same is not looked up twice at once
+    CHECK(*login_of(0) == "root");
+    CHECK(knows_login("root"));
+    go.set_value();
+    Result<std::string> answer = slow();
+    while (!answer) answer = slow();
+    CHECK(*answer == "ann");
+}
+
+#if DCS_CAN_REFUSE
+TEST_CASE("an error of the user database is not the absence of a login") {
+    for (const int error : {EIO, EAGAIN, ETIMEDOUT}) {
+        const test::Refusing refusing("getpwuid_r,getpwnam_r", error);
+        REQUIRE(refusing.understood);
+        CHECK(login_of(0).status().code == Code::unreachable);
+        CHECK(knows_login("root").code == Code::unreachable);
+        CHECK(check_login("root", "root").code == Code::unreachable);
+        CHECK(refusing.happened());
+    }
+    const test::Refusing refusing("getpwuid_r", ENOENT);
+    CHECK(login_of(0)->empty());
+}
+#endif
 
 TEST_CASE("a keeper changes files nowhere but beside those it is for") {
     if (landlock::version() < 2) {

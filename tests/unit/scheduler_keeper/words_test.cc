@@ -14,6 +14,7 @@
 
 #include "pki/key.h"
 #include "scheduler/keeper/keeper.h"
+#include "scheduler/keeper/logins.h"
 #include "scheduler/keeper/settings_file.h"
 #include "directory.h"
 #include "support/catch.h"

@@ -117,7 +117,7 @@ TEST_CASE("tables that are reread at the end of a long turn are no standstill of
     pool.ask<wire::Welcome>(root, wire::Hello{});
     pool.outside->reread = [&] {
         pool.turn->take_policy(core::Policy());
-        pool.outside->tick = seconds(1);  // the turn has had its time
+        pool.outside->tick = milliseconds(400);  // the turn has had its time
         return Status::ok();
     };
     pool.outside->lines.clear();
@@ -127,4 +127,25 @@ TEST_CASE("tables that are reread at the end of a long turn are no standstill of
     pool.turn->run();
     for (const std::string &line : pool.outside->lines) CHECK(line.find("stood still") == std::string::npos);
     CHECK(sent_to<wire::Done>(pool, root) == 1);
+}
+
+TEST_CASE("a machine that is suspended in the middle of a turn is no host's silence") {
+    Pool pool({host("h1", 1)});
+    const ConnId root = pool.open(turn::Door::user, "root", true);
+    pool.ask<wire::Welcome>(root, wire::Hello{});
+    ModelServer server(pool, "h1");
+    server.connect();
+    pool.outside->reread = [&] {
+        pool.outside->clock = pool.outside->clock + seconds(3600);
+        return Status::ok();
+    };
+    pool.outside->lines.clear();
+    pool.post(root, wire::Reload{});
+    pool.pump();
+    const auto said = [&](const std::string &words) {
+        return std::ranges::any_of(pool.outside->lines,
+                                   [&](const std::string &line) { return line.find(words) != std::string::npos; });
+    };
+    CHECK(said("the scheduler stood still for 3600 s"));
+    CHECK_FALSE(said("is dead"));
 }

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cctype>
-#include <ctime>
 #include <optional>
 #include <unistd.h>
 
@@ -30,13 +29,21 @@ Status clean_by_name(const Session &session) {
     return ask_any<wire::Done>(wire::CleanSession{session.user, session.session}).status();
 }
 
-// Nothing happened in it for so long. What `dcs map`, `run` or `submit` left active without work counts, too.
-std::vector<Session> older_than(double s, const std::vector<Session> &sessions) {
-    std::vector<Session> old;
-    const double before = static_cast<double>(std::time(nullptr)) - s;
-    for (const Session &session : sessions)
-        if (session.over_before(before)) old.push_back(session);
-    return old;
+// Leaves those in which nothing happened for so long, by the clock of the scheduler's host. What `dcs map`, `run` or
+// `submit` left active without work counts, too.
+std::optional<Failure> keep_older_than(double s, std::vector<Session> &sessions) {
+    Info info;
+    if (const Status asked = info.ask(wire::QueryType::system); !asked)
+        return call_failure("the age of sessions is not known", asked);
+    if (const auto ahead = info.system.ahead_s; ahead > 0)
+        return Failure{exits::refused, "clock",
+                       "the clock of the scheduler's host was put forward by about " + std::to_string(ahead / 86400) +
+                           " days, or no session began or ended for so long; nothing was removed, as ages may be wrong",
+                       "correct the clock if it is wrong; --older works again after 24 hours, `dcs session clean SEL` "
+                       "now"};
+    const double before = static_cast<double>(info.system.clock_s) - s;
+    std::erase_if(sessions, [&](const Session &session) { return !session.over_before(before); });
+    return std::nullopt;
 }
 
 // How the user's jobs of sbatch and qsub in it ended stays known, in a file that this host may have.
@@ -95,7 +102,10 @@ int clean(const Call &call) {
                                             : chosen_sessions(words);
     if (answer.failure) return call.fail(*answer.failure);
     std::ranges::stable_partition(answer.sessions, [](auto &s) { return !s.own(); });  // a refusal removes nothing
-    if (age) return remove(call, older_than(*age, answer.sessions));
+    if (age) {
+        const auto failure = keep_older_than(*age, answer.sessions);
+        return failure ? call.fail(*failure) : remove(call, answer.sessions);
+    }
     // `all` means all that can be cleaned; a session that was named must be.
     const auto one_word = [&](const std::string &word) {
         return words.size() == 1 && (words[0] == word || words[0].ends_with("/" + word));

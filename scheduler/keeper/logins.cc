@@ -1,0 +1,156 @@
+#include "scheduler/keeper/logins.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include <grp.h>
+#include <pwd.h>
+
+#include "daemon/peer_name.h"
+
+namespace dcs::keeper {
+namespace {
+
+constexpr std::chrono::milliseconds time_of_one{3000}, time_beside_a_late_one{200};
+constexpr std::size_t most_late = 64, entry_bytes = 4096, most_entry_bytes = std::size_t{1} << 20;
+
+struct Search {
+    std::optional<Result<std::string>> answer;
+};
+struct Searches {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::map<std::string, std::shared_ptr<Search>> under_way;
+};
+
+// Never destroyed: a thread that is late uses it.
+Searches &searches() {
+    static auto *const all = new Searches;
+    return *all;
+}
+
+struct Entry {
+    std::string name;
+    gid_t group = 0;
+};
+
+// By getpwuid_r(3): these say that there is none, all others that it could not be looked up.
+bool is_absent(int error) {
+    return error == 0 || error == ENOENT || error == ESRCH || error == EBADF || error == EPERM;
+}
+
+// `find` is getpwnam_r or getpwuid_r with its key.
+template <class Find> Result<std::optional<Entry>> find_entry(const std::string &of, const Find &find) {
+    for (std::vector<char> bytes(entry_bytes);;) {
+        passwd entry{};
+        passwd *found = nullptr;
+        const int error = find(&entry, bytes.data(), bytes.size(), &found);
+        if (error == ERANGE && bytes.size() < most_entry_bytes) bytes.resize(bytes.size() * 4);
+        else if (found != nullptr) return std::optional(Entry{found->pw_name, found->pw_gid});
+        else if (is_absent(error)) return std::optional<Entry>();
+        else if (error != EINTR)
+            return fail_errno(Code::unreachable, "the user database of the scheduler's host on " + of, error);
+    }
+}
+
+Result<std::optional<Entry>> entry_of(const std::string &user) {
+    return find_entry(user, [&](passwd *entry, char *bytes, std::size_t size, passwd **found) {
+        return ::getpwnam_r(user.c_str(), entry, bytes, size, found);
+    });
+}
+
+bool is_member(const std::string &user, gid_t own, gid_t wanted) {
+    std::vector<gid_t> groups(64);
+    auto count = static_cast<int>(groups.size());
+    if (::getgrouplist(user.c_str(), own, groups.data(), &count) < 0) {
+        groups.resize(static_cast<std::size_t>(std::max(count, 0)));
+        if (::getgrouplist(user.c_str(), own, groups.data(), &count) < 0) return false;
+    }
+    groups.resize(static_cast<std::size_t>(std::max(count, 0)));
+    return std::find(groups.begin(), groups.end(), wanted) != groups.end();
+}
+
+Result<std::string> membership(const std::string &user, const std::string &group) {
+    const auto entry = entry_of(user);
+    if (!entry) return entry.status();
+    if (!*entry)
+        return fail(Code::refused, user +
+                                       " has no account on the scheduler's host: users of other hosts need an "
+                                       "account with the same login name there");
+    const auto wanted = group_number(group);
+    if (!wanted && wanted.status().code != Code::not_found) return fail(Code::unreachable, wanted.status().text);
+    if (!wanted)
+        return fail(Code::refused, "the scheduler's host has no group " + group +
+                                       ", whose members may use DCS (--group of dcs_scheduler names another)");
+    if (!is_member(user, (*entry)->group, *wanted))
+        return fail(Code::refused, user + " is not a member of the group " + group +
+                                       " on the scheduler's host, which the use of DCS requires");
+    return std::string();
+}
+
+}  // namespace
+
+Result<std::string> in_time(const std::string &of, const std::function<Result<std::string>()> &look) {
+    const Status silent =
+        fail(Code::unreachable, "the user database of the scheduler's host does not answer on " + of);
+    Searches &all = searches();
+    std::unique_lock lock(all.mutex);
+    auto &own = all.under_way[of];
+    auto time = time_beside_a_late_one;
+    if (own == nullptr) {
+        if (all.under_way.size() > most_late) return all.under_way.erase(of), silent;
+        own = std::make_shared<Search>();
+        if (all.under_way.size() == 1) time = time_of_one;
+        try {
+            std::thread([&all, of, look, search = own] {
+                auto answer = look();
+                const std::lock_guard hold(all.mutex);
+                search->answer = std::move(answer);
+                all.under_way.erase(of);
+                all.changed.notify_all();
+            }).detach();
+        } catch (const std::system_error &) {  // out of processes
+            return all.under_way.erase(of), silent;
+        }
+    }
+    const auto search = own;
+    if (!all.changed.wait_for(lock, time, [&] { return search->answer.has_value(); })) return silent;
+    return *search->answer;
+}
+
+Result<std::string> login_of(std::uint32_t uid) {
+    const std::string of = "uid " + std::to_string(uid);
+    return in_time(of, [=]() -> Result<std::string> {
+        const auto entry = find_entry(of, [&](passwd *into, char *bytes, std::size_t size, passwd **found) {
+            return ::getpwuid_r(uid, into, bytes, size, found);
+        });
+        if (!entry) return entry.status();
+        return *entry ? (*entry)->name : std::string();
+    });
+}
+
+Status check_login(const std::string &user, const std::string &group) {
+    if (group.empty()) return Status::ok();
+    return in_time("user " + user + " and the group " + group, [=] { return membership(user, group); }).status();
+}
+
+Status knows_login(const std::string &user) {
+    return in_time("user " + user, [=]() -> Result<std::string> {
+               const auto entry = entry_of(user);
+               if (!entry) return entry.status();
+               if (!*entry) return fail(Code::not_found, "this host knows no login " + user);
+               return std::string();
+           })
+        .status();
+}
+
+}  // namespace dcs::keeper
