@@ -253,9 +253,7 @@ Status KeeperClient::remove_host(const std::string &host) {
     return call({.ask = Ask::remove_host, .name = host}).status();
 }
 
-Result<std::string> KeeperClient::user_name(std::uint32_t uid) {
-    return call({.ask = Ask::user_name, .number = uid});
-}
+Result<std::string> KeeperClient::user_name(std::uint32_t uid) { return call({.ask = Ask::user_name, .number = uid}); }
 
 Status KeeperClient::check_login(const std::string &user) {
     return call({.ask = Ask::check_login, .name = user}).status();

@@ -100,8 +100,7 @@ Result<std::string> membership(const std::string &user, const std::string &group
 }  // namespace
 
 Result<std::string> in_time(const std::string &of, const std::function<Result<std::string>()> &look) {
-    const Status silent =
-        fail(Code::unreachable, "the user database of the scheduler's host does not answer on " + of);
+    const Status silent = fail(Code::unreachable, "the user database of the scheduler's host does not answer on " + of);
     Searches &all = searches();
     std::unique_lock lock(all.mutex);
     auto &own = all.under_way[of];
@@ -144,12 +143,13 @@ Status check_login(const std::string &user, const std::string &group) {
 }
 
 Status knows_login(const std::string &user) {
-    return in_time("user " + user, [=]() -> Result<std::string> {
-               const auto entry = entry_of(user);
-               if (!entry) return entry.status();
-               if (!*entry) return fail(Code::not_found, "this host knows no login " + user);
-               return std::string();
-           })
+    return in_time("user " + user,
+                   [=]() -> Result<std::string> {
+                       const auto entry = entry_of(user);
+                       if (!entry) return entry.status();
+                       if (!*entry) return fail(Code::not_found, "this host knows no login " + user);
+                       return std::string();
+                   })
         .status();
 }
 

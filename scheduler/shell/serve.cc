@@ -31,8 +31,6 @@ constexpr Duration farewell = milliseconds(100);
 // What a grain server says first. Others who come through its door only ask.
 const std::uint16_t of_server = wire::kind_of(wire::CallIn{});
 
-bool owner_or_root(std::uint32_t uid) { return uid == 0 || uid == ::geteuid(); }
-
 }  // namespace
 
 Service::Service(ServeSettings settings, Signals &signals, Suspect &suspect, store::Store &store,
@@ -43,8 +41,8 @@ Service::Service(ServeSettings settings, Signals &signals, Suspect &suspect, sto
       configuration_(configuration),
       signals_(signals),
       keeper_(keeper),
-      names_([this](std::uint32_t uid) { return user_of(uid); }),
-      logins_([this](const std::string &login) { return knows_login(login); }, boot_clock),
+      users_(keeper, settings_.members_only),
+      logins_([this](const std::string &login) { return users_.knows_login(login); }, boot_clock),
       store_(store),
       loop_(loop),
       storage_(store, loop),
@@ -230,7 +228,7 @@ void Service::opened(const net::Arrival &arrival) {
     a.conn = arrival.conn;
     a.door = arrival.door == doors_.server ? turn::Door::server : turn::Door::user;
     const bool ours = owner_or_root(arrival.peer.uid);
-    const auto user = names_.of(arrival.peer.uid, ours, boot_clock());
+    const auto user = users_.name_of(arrival.peer.uid);
     if (keeper_.process().lost()) return loop_.close(arrival.conn);  // the peer cannot be identified
     if (!user) return turn_away(arrival.conn, user.status());
     a.user = *user;
@@ -245,28 +243,6 @@ void Service::opened(const net::Arrival &arrival) {
     log_debug("connection " + to_text(a.conn) + " of " + a.user + ", pid " + std::to_string(arrival.peer.pid));
     turn_.take(std::move(a));
 }
-
-// By name: the groups that a process has are those of who started it, and stay when a login has left the group.
-Result<KnownPeer> Service::user_of(std::uint32_t uid) {
-    const auto unknown = [&](const Status &why) {
-        const Instant now = boot_clock();
-        if (now >= silence_told_ && !keeper_.process().lost()) {
-            silence_told_ = now + seconds(60);
-            log_warn(why.text + ": users who have called this scheduler before are served, others wait");
-        }
-        return why;
-    };
-    const Result<std::string> name = keeper_.user_name(uid);
-    if (!name) return unknown(name.status());
-    KnownPeer peer{*name, {}};
-    if (peer.login.empty() || owner_or_root(uid) || !settings_.members_only) return peer;
-    peer.may_call = keeper_.check_login(peer.login);
-    if (peer.may_call.code == Code::unreachable) return unknown(peer.may_call);
-    return peer;
-}
-
-// One whose directory does not answer may be known.
-bool Service::knows_login(const std::string &login) { return keeper_.knows_login(login).code != Code::not_found; }
 
 // Its further messages are not read.
 void Service::turn_away(ConnId conn, const Status &why) {
@@ -335,7 +311,7 @@ void Service::handle_signals() {
     for (int signal = 0; (signal = signals_.next()) != 0;) {
         stopping_ = stopping_ || signal != SIGHUP;
         if (signal != SIGHUP) continue;
-        names_.forget();
+        users_.forget();
         (void)reread_settings(true);
     }
 }

@@ -10,12 +10,12 @@
 #include "daemon/configuration.h"
 #include "daemon/directory.h"
 #include "daemon/service.h"
-#include "daemon/peer_name.h"
 #include "daemon/side_process.h"
 #include "net/loop.h"
 #include "scheduler/record/rebuild.h"
 #include "scheduler/shell/doors.h"
 #include "scheduler/shell/import_threads.h"
+#include "scheduler/shell/local_users.h"
 #include "scheduler/shell/mirror_host.h"
 #include "scheduler/shell/real_outside.h"
 #include "scheduler/shell/scheduler_options.h"
@@ -63,8 +63,6 @@ private:
     void step();
     void handle(net::Arrival arrival);
     void opened(const net::Arrival &arrival);
-    Result<KnownPeer> user_of(std::uint32_t uid);
-    bool knows_login(const std::string &login);
     void turn_away(ConnId conn, const Status &why);
     void opened_from_afar(const net::Arrival &arrival);
     void readable(int watch);
@@ -87,8 +85,7 @@ private:
     Configuration &configuration_;
     Signals &signals_;
     keeper::KeeperClient &keeper_;
-    PeerNames names_;
-    Instant silence_told_{};  // until when the log says that the user database does not answer
+    LocalUsers users_;
     UnknownLogins logins_;
     store::Store &store_;
     net::Loop &loop_;

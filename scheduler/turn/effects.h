@@ -27,8 +27,8 @@ struct AboutProcess {
 
 class Effects {
 public:
-    Effects(const core::State &state, store::Store &store, record::Scrub &scrub, AgeClock &ages,
-            Contents &contents, Live &live, Figures &figures, Outside &outside, AboutProcess about)
+    Effects(const core::State &state, store::Store &store, record::Scrub &scrub, AgeClock &ages, Contents &contents,
+            Live &live, Figures &figures, Outside &outside, AboutProcess about)
         : state_(state),
           store_(store),
           scrub_(scrub),
