@@ -5,9 +5,7 @@
 #include <sstream>
 
 #include <fcntl.h>
-#include <unistd.h>
 
-#include "base/failpoint.h"
 #include "base/files.h"
 #include "base/text.h"
 
@@ -41,16 +39,10 @@ Result<Members> read_members(const std::string &directory) {
 }
 
 Status write_members(const std::string &directory, const Members &members) {
-    const std::string path = directory + file_name, fresh = path + ".new";
     std::string text;
     for (const auto &[host, key] : members) text += host + " " + hex_of(std::string(key.begin(), key.end())) + "\n";
-    failpoint("backup.members.before_write");
-    Fd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!fd || !write_all(fd.get(), text) || ::fsync(fd.get()) != 0 || !fd.close_checked())
-        return fail_errno(Code::io_error, "cannot write " + fresh, errno);
-    failpoint("backup.members.before_rename");
-    if (::rename(fresh.c_str(), path.c_str()) != 0) return fail_errno(Code::io_error, "cannot write " + path, errno);
-    return sync_directory(directory);
+    const Status s = replace_durably(AT_FDCWD, directory + file_name, text);
+    return s ? s : fail(s.code, "cannot write " + s.text);
 }
 
 }  // namespace dcs::backup

@@ -53,15 +53,9 @@ Result<store::Identity> read_seen(const std::string &directory) {
 
 Status write_seen(const std::string &directory, const store::Identity &seen) {
     DCS_REQUIRE(seen.name != 0, "a promoted store has a name");
-    auto disk = store::open_posix_disk(directory, false);
-    if (!disk) return disk.status();
     char line[seen_bytes];
     std::snprintf(line, sizeof line, "store %016" PRIx64 " epoch %" PRIu64 "\n", seen.name, seen.epoch);
-    Status s = (*disk)->remove("epoch.new");
-    if (s) s = (*disk)->create("epoch.new", line);
-    if (s) s = (*disk)->sync_file("epoch.new");
-    if (s) s = (*disk)->rename("epoch.new", "epoch");
-    return s ? (*disk)->sync_dir("") : s;
+    return replace_durably(AT_FDCWD, directory + seen_file, line);
 }
 
 Result<MirrorPlaces> open_mirror_places(const std::string &directory) {

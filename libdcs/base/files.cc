@@ -175,7 +175,11 @@ Status replace(int directory, const std::string &name, std::string_view content,
         s = failed(temporary);
     if (s && ::renameat(directory, temporary.c_str(), directory, name.c_str()) != 0) s = failed(name);
     if (!s) ::unlinkat(directory, temporary.c_str(), 0);
-    if (s && durably && ::fsync(directory) != 0) s = failed(name);
+    const auto sync = [&] {
+        return directory == AT_FDCWD ? bool(sync_directory(name.substr(0, name.rfind('/') + 1) + "."))
+                                     : ::fsync(directory) == 0;
+    };
+    if (s && durably && !sync()) s = failed(name);
     return s;
 }
 }  // namespace

@@ -78,8 +78,7 @@ constexpr std::size_t file_bytes = 4 * limits::certificate_bytes;
 
 // Writes a file that only its owner can ever read.
 Status write_private(const std::string &directory, const char *name, std::string_view bytes) {
-    const Fd dir(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    const Status s = dir ? replace_durably(dir.get(), name, bytes) : file_error(directory + "/" + name, errno);
+    const Status s = replace_durably(AT_FDCWD, directory + "/" + name, bytes);
     return s ? s : fail(s.code, "cannot write " + s.text);
 }
 

@@ -84,13 +84,13 @@ TEST_CASE("whose certificates count is read as it was written, or it is said wha
     CHECK(read_members(d.path + "/file").status().text ==
           about("cannot read " + d.path + "/file/members Not directory"));
     CHECK(write_members(d.path + "/gone", members).text ==
-          about("cannot write " + d.path + "/gone/members.new No file directory"));
+          about("cannot write " + d.path + "/gone/members.tmp No file directory"));
 #if DCS_CAN_REFUSE
     const auto write = [&] { return write_members(d.path, members); };
-    CHECK(words("write:members.new:ENOSPC", write) == about("cannot write " + file + ".new No space left device"));
-    CHECK(words("fsync:members.new:EIO", write) == about("cannot write " + file + ".new Input/output error"));
-    CHECK(words("rename:members.new:EPERM", write) == "cannot write " + file + ": Operation not permitted");
-    CHECK(words("fsync:dcs-backup:EIO:1", write) == "cannot sync " + d.path + ": Input/output error");
+    CHECK(words("write:members.tmp:ENOSPC", write) == about("cannot write " + file + ".tmp No space left device"));
+    CHECK(words("fsync:members.tmp:EIO", write) == about("cannot write " + file + ".tmp Input/output error"));
+    CHECK(words("renameat:members:EPERM", write) == "cannot write " + file + ": Operation not permitted");
+    CHECK(words("fsync:dcs-backup:EIO:1", write) == "cannot write " + file + ": Input/output error");
 #endif
 }
 
@@ -150,7 +150,7 @@ TEST_CASE("a promotion that is refused has changed nothing") {
         "open:promote.probe:EROFS",
         "rename:promote.probe:EACCES",
         "rename:before-epoch:EBUSY",
-        "fsync,fdatasync:epoch.new:EIO",
+        "fsync,fdatasync:epoch.tmp:EIO",
         "openat,openat2,open:/turns/:ENOSPC",
         "rename:promote.probe:EXDEV mkdir:state.promoting:ENOSPC",
         "rename:promote.probe:EXDEV open,openat,openat2:library/64:EMFILE",

@@ -96,11 +96,6 @@ Result<std::string> read_one(const std::string &directory, const char *name, boo
     return bytes.status().code == Code::limit ? fail(Code::invalid, path + " is too long") : bytes;
 }
 
-Status write_one(const std::string &directory, const char *name, const std::string &bytes) {
-    const Fd folder(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    return folder ? replace_durably(folder.get(), name, bytes) : fail_errno(Code::io_error, directory, errno);
-}
-
 Status make_missing(const std::string &directory, const std::string &address) {
     if (Status s = make_directories(directory); !s) return s;
     const bool certificate = file_exists(AT_FDCWD, directory + "/" + certificate_name);
@@ -110,15 +105,15 @@ Status make_missing(const std::string &directory, const std::string &address) {
                                        ": add the other one, or remove it to have both made");
     if (!certificate) {
         const std::string pair = pki::new_key();
-        if (Status s = write_one(directory, key_name, pki::key_to_pem(pair)); !s) return s;
+        if (Status s = replace_durably(AT_FDCWD, directory + "/" + key_name, pki::key_to_pem(pair)); !s) return s;
         const std::string made = new_certificate(pair, names_of_this_host(address));
-        if (Status s = write_one(directory, certificate_name, made); !s) return s;
+        if (Status s = replace_durably(AT_FDCWD, directory + "/" + certificate_name, made); !s) return s;
     }
     if (file_exists(AT_FDCWD, directory + "/" + token_name)) return Status::ok();
     unsigned char random[token_bytes];
     DCS_REQUIRE(RAND_bytes(random, sizeof random) == 1, "the kernel provides random bytes");
     const std::string_view bytes(reinterpret_cast<const char *>(random), sizeof random);
-    return write_one(directory, token_name, hex_of(bytes) + "\n");
+    return replace_durably(AT_FDCWD, directory + "/" + token_name, hex_of(bytes) + "\n");
 }
 
 double end_of(const X509 *x) {
