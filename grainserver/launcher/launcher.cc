@@ -174,8 +174,12 @@ void Launcher::bury_the_dead() {
         for (const std::string &dir : *dirs) {
             const Result<Fd> grain = open_directory(grains_fd_.get(), dir);
             if (!grain) continue;
-            const bool ended = files::has_record(grain->get(), files::exit_name);
-            if (files::has_record(grain->get(), files::pid_name) && !ended) bury(dir, grain->get());
+            if (!files::has_record(grain->get(), files::pid_name)) continue;
+            if (!files::has_record(grain->get(), files::exit_name)) bury(dir, grain->get());
+            const Result<std::string> text = files::read_record(grain->get(), files::launch_name);
+            if (const auto launch = text ? files::unpack_launch(*text) : Result<files::LaunchRecord>(text.status());
+                launch)
+                note_leftovers(launch->account);
         }
     for (const std::string &leaf : leaves)
         if (!starter_.remove_leaf(leaf)) stale_leaves_.insert(leaf);

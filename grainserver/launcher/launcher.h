@@ -160,6 +160,7 @@ private:
     bool finish(const std::string &dir, Running &grain);
     void stop_all(Instant now);
     void push_stop(Instant now);
+    void note_leftovers(const files::Account &of);
     void clear_leftovers(Instant now);
     void drop_peer(int fd);
     void send_to(int peer, const files::LauncherCall &call);

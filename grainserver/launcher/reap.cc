@@ -141,8 +141,7 @@ void Launcher::look_at_children() {
             continue;
         }
         const std::string dir = it->first;
-        if (grain.account.made_up && grain.account.change && !planted("launcher.leave_it"))
-            leftovers_.note(grain.account.uid, boot_clock());
+        note_leftovers(grain.account);
         const bool alone = grain.alone || planted("launcher.always_alone");
         HeldSlot held{std::move(grain.slot), dir};
         it = grains_.erase(it);
@@ -170,6 +169,10 @@ void Leftovers::clear(const std::set<uid_t> &running, Instant now) {
     const auto left = remove_(found->first);
     if (left == starter::Leftovers::Left::nothing) ended_.erase(found);
     else if (left == starter::Leftovers::Left::in_use) found->second = now + rest;
+}
+
+void Launcher::note_leftovers(const files::Account &of) {
+    if (of.made_up && of.change && !planted("launcher.leave_it")) leftovers_.note(of.uid, boot_clock());
 }
 
 void Launcher::clear_leftovers(Instant now) {

@@ -5,6 +5,7 @@ import glob
 import hashlib
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -128,6 +129,24 @@ def nothing_is_left_outside():
         wait_for("what the grain left to go", lambda: not left_on(uids))
 
 
+def nothing_is_left_by_a_dead_launcher():
+    """Its grain ends with it, and the next launcher removes what that left."""
+    uids = range(FIRST, LAST + 1)
+    with UsersHost() as host, Hurry(host):
+        words = (PYTHON, "-c", LEAVE + "import time; time.sleep(100000)")
+        grain = threading.Thread(target=host.run, args=words, kwargs=dict(uid=ATTACKER, check=False))
+        grain.start()
+        wait_for("the grain to have all there", lambda: len(left_on(uids)) == 7)
+        host.stop_server()
+        os.kill(host.launcher(), signal.SIGKILL)
+        wait_for("the end of the launcher", lambda: not host.launcher())
+        host.slots = 0  # so that the grain does not start again
+        host.write_table("")
+        host.start_server()
+        wait_for("what the grain left to go", lambda: not left_on(uids))
+        grain.join()
+
+
 FIRST_OF_TWO = """
 import os, sys, time
 top, flag = sys.argv[1:]
@@ -216,7 +235,7 @@ def programs_are_hardened():
 
 
 CASES = (programs_are_hardened, no_daemon_leaves_a_core_file, depth_hides_nothing, holes_are_no_gift, nothing_is_left_outside,
-         nothing_is_left_in_anothers_directory, digests_find_no_secret)
+         nothing_is_left_by_a_dead_launcher, nothing_is_left_in_anothers_directory, digests_find_no_secret)
 PLANTS = {"launcher.any_depth": depth_hides_nothing, "server.holes_are_free": holes_are_no_gift,
           "launcher.leave_it": nothing_is_left_outside,
           "starter.own_directories_only": nothing_is_left_in_anothers_directory, "turn.a_digest_is_enough": digests_find_no_secret}
