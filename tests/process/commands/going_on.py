@@ -36,6 +36,8 @@ def failed_in_an_open_session(pool):
     done = pool.dcs("grain", "restart", number + ":1", check=False)
     assert done.returncode != 0 and tells(done.stderr, "hint: run `dcs run --detach -- false` again same input another session"), done
     pool.dcs("session", "close", number)
+    done = pool.dcs("run", "--image", "debian:12", "--", "true", data=b"", check=False)
+    assert tells(done.stderr, "hint: an image is a file `podman save -o FILE debian:12`"), done
 
 
 def environment_and_limits(pool, folder):
