@@ -1,4 +1,4 @@
-#include "scheduler/record/read_log.h"
+#include "scheduler/record/read_session.h"
 
 #include <algorithm>
 #include <atomic>

@@ -5,7 +5,6 @@
 #include "base/planted.h"
 #include "scheduler/record/codec.h"
 #include "scheduler/record/paths.h"
-#include "scheduler/record/read_log.h"
 #include "store/names.h"
 
 namespace dcs::record {

@@ -1,6 +1,6 @@
 // The time line of the last hour in characters: a line for each slot, time from left to right.
 // The dataflow of a session: each decision of its control program, with the grains that it submitted.
-#include "lines.h"
+#include "screens.h"
 
 #include <algorithm>
 
