@@ -369,20 +369,6 @@ TEST_CASE("who does not know us settles it only when there is no other address")
     CHECK(std::get<wire::ErrorReply>(*b.c->outcome()).code == 3);
 }
 
-TEST_CASE("who cannot find out for now who we are is asked again") {
-    Bench b;
-    b.start();
-    b.c->connected(b.now);
-    b.send();
-    b.receive(wire::ErrorReply{static_cast<std::int32_t>(Code::unreachable), "the user database does not answer"});
-    b.sleep();
-    b.greet();
-    b.send();
-    b.receive(wire::GrainResult{17});
-    REQUIRE(b.what() == Do::done);
-    CHECK(b.c->outcome());
-}
-
 TEST_CASE("a reply to another request, or nonsense, is not repeated") {
     for (const bool error : {false, true}) {
         Bench b;
