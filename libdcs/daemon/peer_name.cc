@@ -42,27 +42,30 @@ Result<std::uint32_t> group_number(const std::string &group) {
     }
 }
 
-Result<KnownPeer> PeerNames::look_up(std::uint32_t uid, Instant now) {
+const Result<KnownPeer> &PeerNames::look_up(std::uint32_t uid, Instant now) {
     const auto found = known_.find(uid);
     if (found != known_.end() && (now < found->second.until || planted("daemon.uid_for_ever")))
         return found->second.peer;
-    Result<KnownPeer> peer = look_up_(uid);
-    if (!peer) {
-        if (found == known_.end()) return peer;
-        found->second.until = now + good_for;  // each attempt may take the tables a while
+    Entry entry{look_up_(uid), {}};
+    // Each attempt may take the tables a while.
+    if (!entry.peer && found != known_.end() && found->second.good()) {
+        found->second.until = now + good_for;
         return found->second.peer;
     }
+    if (entry.peer.status().code == Code::not_found) entry.peer = KnownPeer{};
+    entry.until = now + (entry.good() ? good_for : bad_for);
     if (known_.size() >= most_known) known_.clear();
-    const bool good = !peer->login.empty() && peer->may_call;
-    return (known_[uid] = Entry{*peer, now + (good ? good_for : bad_for)}).peer;
+    return known_.insert_or_assign(uid, std::move(entry)).first->second.peer;
 }
 
+// They are asked again; if they do not answer, who is known is served.
 void PeerNames::forget() {
-    if (!planted("daemon.uid_for_ever")) known_.clear();
+    if (planted("daemon.uid_for_ever")) return;
+    for (auto &[uid, entry] : known_) entry.until = Instant{};
 }
 
 Result<std::string> PeerNames::of(std::uint32_t uid, bool own, Instant now) {
-    const Result<KnownPeer> known = look_up(uid, now);
+    const Result<KnownPeer> &known = look_up(uid, now);
     if (!known) return known.status();
     const KnownPeer &peer = *known;
     if (!own && peer.login.empty())

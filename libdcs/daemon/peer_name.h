@@ -21,7 +21,8 @@ struct KnownPeer {
 // given to another person, or a person taken out of a group.
 class PeerNames {
 public:
-    // Or why the tables cannot be asked: then what they said before counts on.
+    // Or why the tables cannot be asked: then what they said before counts on. Code::not_found: so it seems, but a part
+    // of them could not be asked.
     using LookUp = std::function<Result<KnownPeer>(std::uint32_t)>;
     explicit PeerNames(LookUp look_up) : look_up_(std::move(look_up)) {}
     // The name that sessions of `uid` belong to. `own`: root, or the account that this process runs under, which needs
@@ -34,10 +35,11 @@ public:
 
 private:
     struct Entry {
-        KnownPeer peer;
+        Result<KnownPeer> peer;
         Instant until;
+        bool good() const { return peer && !peer->login.empty() && peer->may_call; }
     };
-    Result<KnownPeer> look_up(std::uint32_t uid, Instant now);
+    const Result<KnownPeer> &look_up(std::uint32_t uid, Instant now);
     LookUp look_up_;
     std::map<std::uint32_t, Entry> known_;  // bounded
 };

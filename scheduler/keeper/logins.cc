@@ -43,9 +43,11 @@ struct Entry {
     gid_t group = 0;
 };
 
-// By getpwuid_r(3): these say that there is none, all others that it could not be looked up.
-bool is_absent(int error) {
-    return error == 0 || error == ENOENT || error == ESRCH || error == EBADF || error == EPERM;
+// By getpwuid_r(3) these say that there is none, all others that it could not be looked up. glibc returns 0 for what is
+// nowhere, and these where a service that is asked, as sssd, does not run.
+Code code_of(int error) {
+    const bool absent = error == ENOENT || error == ESRCH || error == EBADF || error == EPERM;
+    return absent ? Code::not_found : Code::unreachable;
 }
 
 // `find` is getpwnam_r or getpwuid_r with its key.
@@ -56,9 +58,9 @@ template <class Find> Result<std::optional<Entry>> find_entry(const std::string 
         const int error = find(&entry, bytes.data(), bytes.size(), &found);
         if (error == ERANGE && bytes.size() < most_entry_bytes) bytes.resize(bytes.size() * 4);
         else if (found != nullptr) return std::optional(Entry{found->pw_name, found->pw_gid});
-        else if (is_absent(error)) return std::optional<Entry>();
+        else if (error == 0) return std::optional<Entry>();
         else if (error != EINTR)
-            return fail_errno(Code::unreachable, "the user database of the scheduler's host on " + of, error);
+            return fail_errno(code_of(error), "the user database of the scheduler's host on " + of, error);
     }
 }
 
@@ -68,7 +70,24 @@ Result<std::optional<Entry>> entry_of(const std::string &user) {
     });
 }
 
-bool is_member(const std::string &user, gid_t own, gid_t wanted) {
+// A group of a file of this host may name its members there; getgrouplist() asks all services.
+bool names_it(const std::string &group, const std::string &user) {
+    for (std::vector<char> bytes(entry_bytes);;) {
+        struct group entry {};
+        struct group *found = nullptr;
+        const int error = ::getgrnam_r(group.c_str(), &entry, bytes.data(), bytes.size(), &found);
+        if (error == ERANGE && bytes.size() < most_entry_bytes) {
+            bytes.resize(bytes.size() * 4);
+            continue;
+        }
+        for (char **member = found != nullptr ? found->gr_mem : nullptr; member != nullptr && *member; ++member)
+            if (user == *member) return true;
+        return false;
+    }
+}
+
+bool is_member(const std::string &user, gid_t own, const std::string &group, gid_t wanted) {
+    if (own == wanted || names_it(group, user)) return true;
     std::vector<gid_t> groups(64);
     auto count = static_cast<int>(groups.size());
     if (::getgrouplist(user.c_str(), own, groups.data(), &count) < 0) {
@@ -81,8 +100,8 @@ bool is_member(const std::string &user, gid_t own, gid_t wanted) {
 
 Result<std::string> membership(const std::string &user, const std::string &group) {
     const auto entry = entry_of(user);
-    if (!entry) return entry.status();
-    if (!*entry)
+    if (!entry && entry.status().code != Code::not_found) return entry.status();
+    if (!entry || !*entry)
         return fail(Code::refused, user +
                                        " has no account on the scheduler's host: users of other hosts need an "
                                        "account with the same login name there");
@@ -91,7 +110,7 @@ Result<std::string> membership(const std::string &user, const std::string &group
     if (!wanted)
         return fail(Code::refused, "the scheduler's host has no group " + group +
                                        ", whose members may use DCS (--group of dcs_scheduler names another)");
-    if (!is_member(user, (*entry)->group, *wanted))
+    if (!is_member(user, (*entry)->group, group, *wanted))
         return fail(Code::refused, user + " is not a member of the group " + group +
                                        " on the scheduler's host, which the use of DCS requires");
     return std::string();

@@ -9,7 +9,7 @@
 
 namespace dcs::keeper {
 
-// The login name of a uid; empty: there is none.
+// The login name of a uid; empty: there is none. Code::not_found: what could be asked knows none.
 Result<std::string> login_of(std::uint32_t uid);
 
 // Who of another host's users is known here, by this host's tables of users and groups.

@@ -75,7 +75,7 @@ constexpr Habit of_options[] = {
     {" --header ", "tail -n +2 FILE | dcs map -- CMD {} leaves out the first line"},
     {" --shuf ", "shuf FILE | dcs map -- CMD {} takes the inputs in random order"},
     {" --delimiter ", "tr , '\\n' <FILE | dcs map -- CMD {} takes what commas separate as inputs"},
-    {" -I -i --replace ", "{} in the words of CMD is the input"},
+    {" -I -i --replace ", "{} in the words of CMD of `dcs map` is the input; no grain has a terminal"},
     {" -r --no-run-if-empty ", "without inputs nothing runs, and the exit code is 0"},
     {" -u --ungroup --lb --line-buffer --linebuffer ",
      "`dcs run --live` shows an output while it is written; those of `dcs map` are always whole and in the order of "

@@ -43,11 +43,19 @@ def name_of(fn: Any) -> Tuple[str, str]:
     return (module, name) if found is fn else ("", "")
 
 
+def shown(value: Any) -> str:
+    """Its repr, cut; of what has none, as an integer of thousands of digits, the type."""
+    try:
+        return reprlib.repr(value[:40] if isinstance(value, (bytes, bytearray)) else value)
+    except Exception:  # noqa: BLE001 - whatever a class of the program raises
+        return f"<{type(value).__name__}>"
+
+
 def label_of(fn: Any, calls: Sequence[Tuple[Sequence[Any], Dict[str, Any]]]) -> str:
     """For people: "totient(3)"; of several "totient(3), ... (5 calls)"."""
     name = fn.partition(":")[2] if isinstance(fn, str) else getattr(fn, "__qualname__", None) or type(fn).__qualname__
     args, named = calls[0]
-    words = [reprlib.repr(arg) for arg in args] + [f"{key}={reprlib.repr(value)}" for key, value in named.items()]
+    words = [shown(arg) for arg in args] + [f"{key}={shown(value)}" for key, value in named.items()]
     text = " ".join(f"{name}({', '.join(words)})".split()).encode("ascii", "backslashreplace").decode()
     text = "".join(c if c.isprintable() else "?" for c in text)
     return (text if len(text) <= 100 else text[:97] + "...") + (f", ... ({len(calls)} calls)" if len(calls) > 1 else "")

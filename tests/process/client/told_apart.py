@@ -149,7 +149,7 @@ def places(pool):
 def ages_are_by_the_scheduler(pool):
     """By its clock, not by that of the host where the command is typed; and by its clock only while that is steady."""
     def clean(check=True):
-        return pool.dcs("session", "clean", "--older", "30d", "--yes", check=check)
+        return pool.dcs("session", "clean", "--older", "30d", check=check)
 
     if not Clocks.exist:
         return

@@ -32,13 +32,13 @@ def outputs(pool, disk):
     done = pool.dcs(*command, check=False, cwd=disk)
     assert done.returncode == 2 and done.stdout == b"1\n2\n3\n", done
     assert tells(done.stderr, "output oo/2 cannot be written No space left on device"), done
-    assert tells(done.stderr, "2 of 3 grains succeeded without outputs correct same command copies session close"), done
+    assert tells(done.stderr, "2 of 3 grains succeeded not all outputs correct same command copies session close"), done
     (row,) = [s for s in pool.json("session", "ls")["sessions"] if s["session"] == 1]
     assert row["state"] == "active", row
     os.unlink(full)
     full = filler(disk, 300_000)  # what is here is not copied again
     done = pool.dcs(*command, check=False, cwd=disk)
-    assert done.returncode == 2 and tells(done.stderr, "2 of 3 grains succeeded without outputs"), done
+    assert done.returncode == 2 and tells(done.stderr, "2 of 3 grains succeeded not all outputs"), done
     assert os.listdir(os.path.join(disk, "oo")) == ["1"], os.listdir(os.path.join(disk, "oo"))
     with open(os.path.join(disk, "oo", "1"), "r+b") as file:
         file.write(b"changed")

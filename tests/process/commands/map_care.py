@@ -99,10 +99,31 @@ def changed_input(pool, folder):
         running.communicate(timeout=120)
     assert tells(told, f"session {session}: resumed 3 of 4"), told
     write(folder, "old", "new\n")
-    write(folder, "went-on")
     told = again(code=255).stderr
+    write(folder, "went-on")
     assert tells(told, f"old has changed since session {session} began 3 of 4 grains") and tells(told, f"--session {session} continues --new"), told
     assert again("--session", str(session)).stdout == b"old\nself\ngone\nleft\n"
+
+
+def repaired_input(pool, folder):
+    """Of a map that ended with failures only these run again when their inputs were mended; if another input changed, all do. A map of
+    the same command with other inputs is said to be another one."""
+    for name, text in (("ok", "good\n"), ("bad", "wrong\n")):
+        write(folder, name, text)
+    words = ["map", "--", "sh", "-c", "echo $1 >>tried; grep -q good $1", "sh", ":::", "ok", "bad"]
+    assert pool.dcs(*words, cwd=folder, check=False).returncode == 1
+    write(folder, "bad", "good\n")
+    told = pool.dcs(*words, cwd=folder).stderr
+    assert tells(told, "1 of 2 grains failed in last run and runs again bad changed but no input of theirs"), told
+    assert sorted(read_text(os.path.join(folder, "tried")).split()) == ["bad", "bad", "ok"]
+    write(folder, "bad", "wrong\n")
+    assert pool.dcs(*words, cwd=folder, check=False).returncode == 1  # complete before: all run
+    write(folder, "ok", "good, too\n")
+    told = pool.dcs(*words, cwd=folder, check=False).stderr
+    assert tells(told, "ok has changed since: all run"), told
+    assert sorted(read_text(os.path.join(folder, "tried")).split()) == ["bad"] * 4 + ["ok"] * 3
+    told = pool.dcs(*words[:-1], cwd=folder).stderr
+    assert tells(told, "1 grain session ran the same words with other inputs all run"), told
 
 
 def submitted(pool, folder):
@@ -247,7 +268,7 @@ def main():
     with Pool(servers=1, slots=2) as pool:
         folder = os.path.join(pool.base, "work")
         os.mkdir(folder)
-        for part in (several_files, results_of_others, killed, interrupted, changed_input, submitted, without_output, how_they_ended, no_reader, slow_reader, full_disk, closed_input, places,
+        for part in (several_files, results_of_others, killed, interrupted, changed_input, repaired_input, submitted, without_output, how_they_ended, no_reader, slow_reader, full_disk, closed_input, places,
                      log_of_another, no_result, waits_for_a_host):
             part(pool, folder)
         above_a_pool(pool)

@@ -68,11 +68,11 @@ class Client:
         for stream in (".out", ".err"):
             got, wanted = (open(self.base + kind + stream, "rb").read() for kind in ("", ".quiet"))
             if stream == ".err":  # beside what the grain says, dcs run says that it waits, and that the grain moved
-                got = re.sub(rb"^dcs run: .*\n", b"", got, flags=re.MULTILINE)
+                got = re.sub(rb"^dcs( run)?: .*\n", b"", got, flags=re.MULTILINE)
             if got != wanted:
                 at = len(os.path.commonprefix([got, wanted]))
                 raise AssertionError(f"{self.name}: {stream} differs at byte {at} of {len(got)}, by hand {len(wanted)}: "
-                                     f"{got[at - 60:at + 60]!r} instead of {wanted[at - 60:at + 60]!r}")
+                                     f"{got[max(0, at - 60):at + 60]!r} instead of {wanted[max(0, at - 60):at + 60]!r}")
         return os.path.getsize(self.base + ".out")
 
 

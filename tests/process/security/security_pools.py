@@ -100,7 +100,7 @@ def root_stops_the_pool_of_a_user(base):
         assert up.returncode == 0, up
     finally:
         done = as_root("down", "--dir", place)
-    assert done.returncode == 0 and "Stopped the scheduler and 1 grain server" in done.stdout, done
+    assert done.returncode == 0 and "Stopped the scheduler, the backup and 1 grain server" in done.stdout, done
 
 
 def what_is_no_file_holds_no_command(base):

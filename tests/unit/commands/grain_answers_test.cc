@@ -135,7 +135,7 @@ TEST_CASE("what goes with a result that is forgotten, and the question whether i
         "  the delivery of results from 0 on (2 of 2)\n"
         "  1 submission that followed, with all their data: 3\n"
         "  the kill of 1 grain, which runs again: 2\n"
-        "The session becomes active again. Run prog again: it continues from there.\n";
+        "The session becomes active again. Run prog again: it continues from there, unless the program has changed.\n";
     const std::vector<std::string> words = {"grain", "restart", "--and-after", "2:1"};
     check(bench.dcs(words, "n\n"), 1, told + "Discard it? [y/N] dcs: nothing was discarded\n");
     check(bench.dcs(words, "\x04"), 1, told + "Discard it? [y/N] dcs: nothing was discarded\n");
@@ -154,7 +154,7 @@ TEST_CASE("what goes with a result that is forgotten, and the question whether i
                      event(EventKind::finished, 1, 0)});
     check(bench.dcs({"grain", "restart", "--and-after", "--yes", "1:1"}, "n\n"), 0,
           "This discards the result of grain 1:1, and with it:\n  nothing else\n"
-          "Run prog again: it continues from there.\n"
+          "Run prog again: it continues from there, unless the program has changed.\n"
           "grain 1:1 restarted, 0 submissions discarded\n");
 }
 
@@ -163,6 +163,6 @@ TEST_CASE("a result that cannot be forgotten") {
     bench.refuse<wire::RestartGrain>({static_cast<std::int32_t>(Code::session_active), "its program runs", -1});
     check(bench.dcs({"grain", "restart", "--and-after", "1:1"}), 1,
           "This discards the result of grain 1:1, and with it:\n  nothing else\n"
-          "Run prog again: it continues from there.\n"
+          "Run prog again: it continues from there, unless the program has changed.\n"
           "dcs: grain 1:1 was not restarted: its program runs\n");
 }

@@ -110,10 +110,11 @@ TEST_CASE("a user is a login: who has none may not call, and what the tables sai
     std::map<std::uint32_t, KnownPeer> tables = {
         {5, {"ann", {}}}, {6, {"bob", fail(Code::refused, "bob is no member")}}, {7, {"a b", {}}}};
     int asked = 0;
-    bool silent = false;
+    bool silent = false, partly = false;
     PeerNames names([&](std::uint32_t uid) -> Result<KnownPeer> {
         ++asked;
         if (silent) return fail(Code::unreachable, "no answer");
+        if (partly) return fail(Code::not_found, "one of two has no answer");
         return tables[uid];
     });
     Instant now = Instant{} + seconds(1000);
@@ -137,11 +138,25 @@ TEST_CASE("a user is a login: who has none may not call, and what the tables sai
     silent = true;
     tables[5].login = "eve";
     CHECK(*names.of(5, false, now + seconds(130)) == "dan");
-    CHECK(names.of(7, false, now + seconds(130)).status().code == Code::unreachable);
+    CHECK(names.of(8, false, now + seconds(130)).status().code == Code::unreachable);
     CHECK(names.of(300001, true, now + seconds(130)).status().code == Code::unreachable);
+    const int before = asked;
+    CHECK(names.of(8, false, now + seconds(134)).status().code == Code::unreachable);  // not asked for each call
+    CHECK(asked == before);
+    names.forget();
+    CHECK(*names.of(5, false, now + seconds(135)) == "dan");
     silent = false;
-    CHECK(*names.of(5, false, now + seconds(189)) == "dan");
-    CHECK(*names.of(5, false, now + seconds(190)) == "eve");
+    CHECK(*names.of(5, false, now + seconds(194)) == "dan");
+    CHECK(*names.of(5, false, now + seconds(195)) == "eve");
+    CHECK(*names.of(7, false, now + seconds(195)) == "uid7");  // was known, and was not asked about
+    // A part of the tables does not answer: known users stay, others have no login.
+    partly = true;
+    CHECK(*names.of(5, false, now + seconds(300)) == "eve");
+    CHECK(names.of(300001, false, now + seconds(300)).status().code == Code::refused);
+    // What was bad is not kept for it.
+    partly = false;
+    silent = true;
+    CHECK(names.of(300001, false, now + seconds(306)).status().code == Code::unreachable);
 }
 
 TEST_CASE("root's daemons believe only what no other party could exchange") {

@@ -254,7 +254,7 @@ TEST_CASE("an error of the user database is not the absence of a login") {
         CHECK(refusing.happened());
     }
     const test::Refusing refusing("getpwuid_r", ENOENT);
-    CHECK(login_of(0)->empty());
+    CHECK(login_of(0).status().code == Code::not_found);
 }
 #endif
 

@@ -250,7 +250,8 @@ int map(const Call &said) {
                                  return std::nullopt;
                              }};
     const auto files = [&](std::size_t inputs) { return files_of({{plan, program, options.files, inputs}}); };
-    const OpenedMap opened = open_map(call, {plan, files, alike_to(plan, options)}, demands);
+    const OpenedMap opened =
+        open_map(call, {plan, files, alike_to(plan, options), !options.files.files.empty()}, demands);
     if (opened.failure) return call.fail(*opened.failure);
     if (joblog)
         if (const Status s = joblog->begin(); !s) return call.fail(failure_of("--joblog", s));

@@ -75,6 +75,7 @@ private:
     bool claim(int session);
     Failure runs_already(const Session &session) const;
     std::string recorded(const Session &session) const { return fingerprint_in(session.ident, base_); }
+    std::string changed_under(const Session &session) const;
     std::int64_t left() const { return total_ - std::ssize(earlier_); }  // for the session
     // Without a program to start a grain is not submitted. Results of a shorter list may have been removed.
     std::int64_t without_result(const Session &session) const { return left() - session.finished - session.killed; }
@@ -199,11 +200,16 @@ OpenedMap Opening::again(const Session &session) {
     return opened;
 }
 
+// A file without which results of the session's grains that succeeded are not those of now; empty: none.
+std::string Opening::changed_under(const Session &session) const {
+    const std::string changed = changed_in_command(recorded(session), files_);
+    if (!changed.empty() || changed_in_inputs(recorded(session), files_).empty()) return changed;
+    return changed_after_its_grain(session, map_.plan);
+}
+
 // A run that was interrupted goes on, unless that would mix the results of two programs, or of versions of an input.
 OpenedMap Opening::resume(const Session &session) {
-    std::string changed = changed_in_command(recorded(session), files_);
-    if (changed.empty() && !changed_in_inputs(recorded(session), files_).empty())
-        changed = changed_after_its_grain(session, map_.plan);
+    const std::string changed = changed_under(session);
     if (changed.empty()) return all_ended_some_failed(session) ? run_failed_ones(session) : again(session);
     const std::string number = std::to_string(session.session);
     return failed({exits::refused, "changed",
@@ -230,18 +236,22 @@ OpenedMap Opening::after_complete(const Session &session) {
     const std::int64_t bad = without_result(session) + std::ssize(grains);
     const std::string last = "; the last run, " + name_of(session) + ", ";
     if (bad == 0) return begin_all(last + "is complete: all run again (--replay prints its outputs instead)");
-    if (const std::string changed = changed_since(session.ident, base_, files_); !changed.empty())
+    const bool all = map_.brings_files;
+    if (const std::string changed = all ? changed_since(session.ident, base_, files_) : changed_under(session);
+        !changed.empty())
         return begin_all(last + "had " + std::to_string(bad) +
                          (grains.empty() ? " without a result, and " : " that failed, and ") + changed +
                          " has changed since: all run (--resume-failed runs only what failed)");
+    const std::string other = changed_in_inputs(recorded(session), files_);
+    const std::string repaired = other.empty() ? "" : "; " + other + " has changed, but no input of theirs";
     if (!claim(session.session)) return failed(runs_already(session));
     if (const auto wrong = restart_failed(session, grains)) return failed(*wrong);
     const SessionsAnswer now = sessions_of({session.name()});  // what is forgotten has made it active
     if (now.failure) return failed(*now.failure);
-    OpenedMap opened =
-        take_up(now.sessions[0], now.sessions[0].terminated(),
-                of_grains(bad) + (grains.empty() ? " had no result" : " failed") + " in the last run and " +
-                    (bad == 1 ? "runs" : "run") + " again, the other outputs are that run's (--new runs all)");
+    OpenedMap opened = take_up(now.sessions[0], now.sessions[0].terminated(),
+                               of_grains(bad) + (grains.empty() ? " had no result" : " failed") +
+                                   " in the last run and " + (bad == 1 ? "runs" : "run") +
+                                   " again, the other outputs are that run's (--new runs all)" + repaired);
     opened.done_before = left() - bad;
     return opened;
 }
@@ -315,12 +325,20 @@ OpenedMap Opening::open() {
 
 }  // namespace
 
+namespace {
+
+// Without the list of inputs behind CMD.
+std::string_view words_of_command(std::string_view command) { return command.substr(0, command.find(" ::: ")); }
+
+}  // namespace
+
 std::string before_with_same_words(const std::vector<Session> &own, int session, const std::string &prefix,
                                    const std::string &what) {
     const SessionsAnswer ours = sessions_of({std::to_string(session)});
     if (ours.failure || ours.sessions[0].command.empty()) return "";
     const auto same = std::find_if(own.rbegin(), own.rend(), [&](const Session &other) {
-        return other.ident.rfind(prefix, 0) == 0 && other.command == ours.sessions[0].command;
+        return other.ident.rfind(prefix, 0) == 0 &&
+               words_of_command(other.command) == words_of_command(ours.sessions[0].command);
     });
     if (same == own.rend()) return "";
     const bool left = same->ready + same->running > 0;

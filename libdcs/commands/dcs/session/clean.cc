@@ -29,18 +29,17 @@ Status clean_by_name(const Session &session) {
     return ask_any<wire::Done>(wire::CleanSession{session.user, session.session}).status();
 }
 
-// Leaves those in which nothing happened for so long, by the clock of the scheduler's host. What `dcs map`, `run` or
-// `submit` left active without work counts, too.
-std::optional<Failure> keep_older_than(double s, std::vector<Session> &sessions) {
+// Leaves those in which nothing happened for so long, by the clock of the scheduler's host, which is `sure` where the
+// caller says so. What `dcs map`, `run` or `submit` left active without work counts, too.
+std::optional<Failure> keep_older_than(double s, bool sure, std::vector<Session> &sessions) {
     Info info;
     if (const Status asked = info.ask(wire::QueryType::system); !asked)
         return call_failure("the age of sessions is not known", asked);
-    if (const auto ahead = info.system.ahead_s; ahead > 0)
+    if (const auto ahead = info.system.ahead_s; ahead > 0 && !sure)
         return Failure{exits::refused, "clock",
                        "the clock of the scheduler's host was put forward by about " + std::to_string(ahead / 86400) +
                            " days, or no session began or ended for so long; nothing was removed, as ages may be wrong",
-                       "correct the clock if it is wrong; --older works again after 24 hours, `dcs session clean SEL` "
-                       "now"};
+                       "correct the clock if it is wrong; if it is right, add --yes"};
     const double before = static_cast<double>(info.system.clock_s) - s;
     std::erase_if(sessions, [&](const Session &session) { return !session.over_before(before); });
     return std::nullopt;
@@ -103,7 +102,7 @@ int clean(const Call &call) {
     if (answer.failure) return call.fail(*answer.failure);
     std::ranges::stable_partition(answer.sessions, [](auto &s) { return !s.own(); });  // a refusal removes nothing
     if (age) {
-        const auto failure = keep_older_than(*age, answer.sessions);
+        const auto failure = keep_older_than(*age, call.arguments.has("yes"), answer.sessions);
         return failure ? call.fail(*failure) : remove(call, answer.sessions);
     }
     // `all` means all that can be cleaned; a session that was named must be.
@@ -145,7 +144,7 @@ Examples:
                  "only sessions that ended at least AGE ago (30d, 12h), of all of yours without SEL: closed ones, and\n"
                  "those that dcs map, run or submit left without work"},
                 {"all-users", 0, nullptr, no_value, "closed sessions of all users, for operators"},
-                {"yes", 'y', nullptr, no_value, "do not ask"}},
+                {"yes", 'y', nullptr, no_value, "do not ask, and trust the clock of the scheduler's host"}},
     .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last; refused where a later one was
 removed), done or all (yours), USER/done or USER/all.
 

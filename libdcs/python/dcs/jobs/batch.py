@@ -31,8 +31,10 @@ elif [ -n "$JOB_ID" ]; then
     export HOSTNAME="$host" SGE_STDOUT_PATH="$out" SGE_STDERR_PATH="${err:-$out}"
 fi
 exec <"$in"
-if [ "$mode" = append ]; then exec >>"$out"; else exec >"$out"; fi
-if [ -z "$err" ]; then exec 2>&1; elif [ "$mode" = append ]; then exec 2>>"$err"; else exec 2>"$err"; fi
+if [ "$mode" != append ] && [ ! -p "$out" ]; then : >"$out"; fi
+exec >>"$out"
+if [ "$mode" != append ] && [ -n "$err" ] && [ ! -p "$err" ]; then : >"$err"; fi
+if [ -z "$err" ]; then exec 2>&1; else exec 2>>"$err"; fi
 unset DCS_JOB_KEY DCS_JOB_START
 if [ -z "$name" ]; then exec "$@"
 elif [ -n "$shell" ]; then exec "$shell" "$room/$name" "$@"

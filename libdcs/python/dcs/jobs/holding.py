@@ -199,8 +199,8 @@ def cannot_run(jobs: Sequence[Job]) -> Optional[str]:
         return None
     what = told.summary.partition("; ")[2]  # behind the counts of hosts: "no host offers gpu"
     never = [r for r in told.reasons if r.reason not in ("older_first", "fewer_first", "earlier_first")]  # those go away
-    more = {"no_resource": what, "too_few_cores": "no host has so many cores; in a private pool each has as many as slots: `dcs up --slots N` gives it N"}
-    return "; ".join(more.get(r.reason) or r.text for r in never) or told.summary
+    slots = "; in a private pool a host has as many as slots: `dcs up --slots N` gives it N"
+    return "; ".join(what if r.reason == "no_resource" and what else r.text + slots * (r.reason == "too_few_cores") for r in never) or told.summary
 
 
 def keep(registry: Registry) -> int:
