@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/option_table.h"
 #include "base/planted.h"
 #include "base/text.h"
 
@@ -190,14 +191,9 @@ std::optional<TcpAddress> parse_address(std::string_view text) {
 }
 
 Result<std::vector<std::string>> parse_tcp_addresses(const std::string &text) {
-    std::vector<std::string> addresses;
-    for (std::size_t from = 0; from <= text.size();) {
-        const std::size_t comma = std::min(text.find(',', from), text.size());
-        std::string one = text.substr(from, comma - from);
+    std::vector<std::string> addresses = split(text, ',');
+    for (const std::string &one : addresses)
         if (const auto address = parse_tcp_address(one); !address) return address.status();
-        addresses.push_back(std::move(one));
-        from = comma + 1;
-    }
     if (addresses.size() > addresses_most)
         return fail(Code::invalid, "more than " + std::to_string(addresses_most) + " addresses: " + text);
     return addresses;

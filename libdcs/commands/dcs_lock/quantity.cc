@@ -56,15 +56,12 @@ Result<std::int64_t> duration_of(const std::string &option, const std::string &t
 }
 
 Status grace_of(const std::string &text, std::int64_t (&after)[3]) {
-    std::size_t from = 0, count = 0;
-    for (;;) {
-        const std::size_t comma = std::min(text.find(',', from), text.size());
-        const auto time = duration_of("--grace", text.substr(from, comma - from), second_ns);
+    std::size_t count = 0;
+    for (const std::string &one : split(text, ',')) {
+        const auto time = duration_of("--grace", one, second_ns);
         if (!time) return time.status();
         if (count < 3) after[count] = *time;
         ++count;
-        if (comma == text.size()) break;
-        from = comma + 1;
     }
     if (count == 1) after[1] = after[2] = after[0];
     if (count == 2 || count > 3)
