@@ -1,5 +1,6 @@
 #include "grainserver/files/grain_name.h"
 
+#include "base/option_table.h"
 #include "base/text.h"
 
 namespace dcs::files {
@@ -22,15 +23,8 @@ std::string directory_name(const std::string &host, const GrainKey &key, Incarna
 
 Result<LeaseName> parse_directory_name(std::string_view name) {
     LeaseName lease;
-    std::string_view parts[5];
-    std::string_view rest = name;
-    for (int i = 0; i < 5; ++i) {
-        const std::size_t comma = i < 4 ? rest.find(',') : rest.size();
-        if (comma == std::string_view::npos) return fail(Code::invalid, "not the directory of a grain");
-        parts[i] = rest.substr(0, comma);
-        if (i < 4) rest.remove_prefix(comma + 1);
-    }
-    if (!decode_name(parts[0], lease.host) || !decode_name(parts[1], lease.key.session.user) ||
+    const std::vector<std::string> parts = split(name, ',');
+    if (parts.size() != 5 || !decode_name(parts[0], lease.host) || !decode_name(parts[1], lease.key.session.user) ||
         !read_number(parts[2], lease.key.session.number) || !read_number(parts[3], lease.key.grain) ||
         !read_number(parts[4], lease.incarnation) || directory_name(lease.host, lease.key, lease.incarnation) != name)
         return fail(Code::invalid, "not the directory of a grain");

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/option_table.h"
 #include "base/planted.h"
 #include "base/require.h"
 #include "base/text.h"
@@ -20,15 +21,11 @@ constexpr std::int64_t turn_patience = 5'000'000'000;  // while another server a
 }  // namespace
 
 Result<std::vector<std::string>> parse_logins(const std::string &option, const std::string &text, const char *none) {
-    std::vector<std::string> names;
-    if (text == none) return names;
-    for (std::size_t at = 0; at <= text.size();) {
-        const std::size_t comma = std::min(text.find(',', at), text.size());
-        names.push_back(text.substr(at, comma - at));
-        if (names.back().empty() || names.back().find_first_of(" /:") != std::string::npos)
+    if (text == none) return std::vector<std::string>();
+    std::vector<std::string> names = split(text, ',');
+    for (const std::string &name : names)
+        if (name.empty() || name.find_first_of(" /:") != std::string::npos)
             return fail(Code::invalid, option + " must be login names separated by commas without blanks, or " + none);
-        at = comma + 1;
-    }
     return names;
 }
 

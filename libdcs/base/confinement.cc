@@ -1,5 +1,7 @@
 #include "base/confinement.h"
 
+#include "base/option_table.h"
+
 namespace dcs {
 namespace {
 constexpr struct {
@@ -28,18 +30,15 @@ std::string to_words(Rungs rungs) {
 Result<Rungs> rungs_of(std::string_view words) {
     if (words == none) return Rungs{0};
     Rungs rungs = 0;
-    for (;;) {
-        const std::size_t comma = words.find(',');
-        const std::string_view word = words.substr(0, comma);
+    for (const std::string &word : split(words, ',')) {
         const Rungs rung = rung_of(word);
         if (rung == 0)
-            return fail(Code::invalid, "`" + std::string(word) + "` is not a kind of confinement; the kinds are " +
-                                           to_words(all_rungs));
-        if (rungs & rung) return fail(Code::invalid, "`" + std::string(word) + "` occurs twice");
+            return fail(Code::invalid,
+                        "`" + word + "` is not a kind of confinement; the kinds are " + to_words(all_rungs));
+        if (rungs & rung) return fail(Code::invalid, "`" + word + "` occurs twice");
         rungs |= rung;
-        if (comma == std::string_view::npos) return rungs;
-        words.remove_prefix(comma + 1);
     }
+    return rungs;
 }
 
 }  // namespace dcs

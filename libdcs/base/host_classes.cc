@@ -20,18 +20,15 @@ Status unknown_class(std::string_view word, const HostClasses &known) {
 
 Result<std::uint32_t> mask_of(std::string_view words, const HostClasses &known) {
     std::uint32_t mask = 0;
-    for (;;) {
-        const std::size_t comma = words.find(',');
-        const std::string_view word = words.substr(0, comma);
+    for (const std::string &word : split(words, ',')) {
         const auto named = std::find_if(known.begin(), known.end(), [&](const HostClass &c) { return c.name == word; });
         const auto number = class_of(word);
         if (named != known.end()) mask |= named->mask;
         else if (number) mask |= *number;
         else if (is_class_name(word)) return unknown_class(word, known);
-        else return fail(Code::invalid, "`" + std::string(word) + "` is neither a name nor a mask of host classes");
-        if (comma == std::string_view::npos) return mask;
-        words.remove_prefix(comma + 1);
+        else return fail(Code::invalid, "`" + word + "` is neither a name nor a mask of host classes");
     }
+    return mask;
 }
 
 std::string class_names(std::uint32_t mask, const HostClasses &known) {

@@ -9,19 +9,20 @@
 #include "base/text.h"
 
 namespace dcs {
-namespace {
 
-constexpr std::size_t widest_left = 18, widest_line = 110;  // longer names have their help below them
-
-std::vector<std::string> split(const std::string &text, char separator) {
+std::vector<std::string> split(std::string_view text, char separator) {
     std::vector<std::string> parts;
     std::size_t from = 0;
-    for (std::size_t to = 0; to != std::string::npos; from = to + 1) {
+    for (std::size_t to = 0; to != std::string_view::npos; from = to + 1) {
         to = text.find(separator, from);
-        parts.push_back(text.substr(from, to == std::string::npos ? to : to - from));
+        parts.emplace_back(text.substr(from, to == std::string_view::npos ? to : to - from));
     }
     return parts;
 }
+
+namespace {
+
+constexpr std::size_t widest_left = 18, widest_line = 110;  // longer names have their help below them
 
 // "a, b or c"
 std::string listed(const std::vector<std::string> &words) {
@@ -261,7 +262,7 @@ std::optional<double> plain_number(std::string_view text) {
 
 // "5:30", "1:30:00": what follows a colon has two digits and is less than 60.
 std::optional<double> clock_of_text(std::string_view text) {
-    const auto parts = split(std::string(text), ':');
+    const auto parts = split(text, ':');
     if (parts.size() > 3) return std::nullopt;
     double value = 0;
     for (std::size_t i = 0; i < parts.size(); ++i) {

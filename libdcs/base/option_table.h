@@ -75,6 +75,8 @@ std::string usage_line(const std::string &command, const OptionTable &table, con
 std::string table_for_programs(const OptionTable &table);
 std::string line_for_programs(const std::string &key, const std::string &text);
 
+// All parts, empty ones too: one more than there are separators.
+std::vector<std::string> split(std::string_view text, char separator);
 // Whole text, decimal, or hexadecimal after 0x; within the bounds, else nothing.
 std::optional<std::int64_t> number_of(std::string_view text, std::int64_t least, std::int64_t most);
 // "10", "1.5", "90s", "5m", "2h", "1d", "5:30" (minutes), "1:30:00" (hours), "1-12:00:00" (days); not negative.

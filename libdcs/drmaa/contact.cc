@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <climits>
 #include <cstdlib>
-#include <cstring>
 
 #include <pwd.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "session.h"
 
 namespace dcs::drmaa {
@@ -35,20 +35,11 @@ Outcome sessions_of_user(d_pool *pool, std::vector<Found> &found, int &removed) 
     return {};
 }
 
-bool is_name(const std::string &text) {
-    return !text.empty() && text.size() <= longest_name && text[0] != '.' && text[0] != '-' &&
-           std::all_of(text.begin(), text.end(),
-                       [](unsigned char c) { return std::isalnum(c) || std::strchr("._-", c); });
-}
-
 // The N of session=N, -1 if it is something else.
-int number_in(const std::string &contact) {
-    constexpr const char *prefix = "session=";
-    if (contact.rfind(prefix, 0) != 0) return -1;
-    const std::string digits = contact.substr(std::strlen(prefix));
-    const bool sound = !digits.empty() && digits.size() < 10 &&
-                       std::all_of(digits.begin(), digits.end(), [](unsigned char c) { return std::isdigit(c); });
-    return sound ? std::stoi(digits) : -1;
+int number_in(std::string_view contact) {
+    constexpr std::string_view prefix = "session=";
+    int number = -1;
+    return contact.starts_with(prefix) && read_number(contact.substr(prefix.size()), number) ? number : -1;
 }
 
 bool is_ours(const Found &session) {
@@ -79,7 +70,7 @@ Session::~Session() { d_pool_close(pool_); }
 
 Outcome Session::find(const std::string &contact) {
     const int wanted = number_in(contact);
-    if (wanted < 0 && !contact.empty() && !is_name(contact))
+    if (wanted < 0 && !contact.empty() && !is_name(contact, longest_name))
         return {DRMAA_ERRNO_INVALID_CONTACT_STRING, "the contact is \"" + contact +
                                                         "\": it must be session=NUMBER, or a name of at most " +
                                                         std::to_string(longest_name) + " letters, digits and . _ -"};

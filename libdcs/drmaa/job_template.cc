@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <ctime>
 
+#include "base/text.h"
+
 namespace dcs::drmaa {
 namespace {
 
@@ -46,34 +48,21 @@ Outcome check_value(const std::string &name, const std::string &value) {
 }
 
 // Two or more numbers between separators, such as 12:30:00 or 2026/11/24; empty if it is something else.
-std::vector<long> numbers(const std::string &text, char separator, std::size_t least, std::size_t most) {
+std::vector<long> numbers(std::string_view text, char separator, std::size_t least, std::size_t most) {
     std::vector<long> found;
     std::size_t at = 0;
     while (at <= text.size()) {
         const std::size_t end = std::min(text.find(separator, at), text.size());
-        const std::string part = text.substr(at, end - at);
-        if (part.empty() || part.size() > 4 ||
-            !std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; }))
-            return {};
-        found.push_back(std::stol(part));
+        unsigned number = 0;
+        if (end - at > 4 || !read_number(text.substr(at, end - at), number)) return {};
+        found.push_back(number);
         at = end + 1;
     }
     return found.size() >= least && found.size() <= most ? found : std::vector<long>{};
 }
 
-std::vector<std::string> words_between_blanks(const std::string &text) {
-    std::vector<std::string> words;
-    std::size_t at = 0;
-    while ((at = text.find_first_not_of(' ', at)) != std::string::npos) {
-        const std::size_t end = std::min(text.find(' ', at), text.size());
-        words.push_back(text.substr(at, end - at));
-        at = end;
-    }
-    return words;
-}
-
 // The minutes of +01:30 before UTC; false if it is none.
-bool read_zone(const std::string &text, long &minutes) {
+bool read_zone(std::string_view text, long &minutes) {
     if (text.empty() || (text[0] != '+' && text[0] != '-')) return false;
     const auto zone = numbers(text.substr(1), ':', 2, 2);
     if (zone.empty() || zone[1] > 59 || zone[0] > 14) return false;
@@ -148,7 +137,7 @@ const std::vector<std::string> &list_of(const Template &job, const char *name) {
 }
 
 long start_time(const std::string &text, long now) {
-    std::vector<std::string> words = words_between_blanks(text);
+    std::vector<std::string_view> words = words_of(text, " ");
     long zone = 0;
     const bool zoned = !words.empty() && read_zone(words.back(), zone);
     if (zoned) words.pop_back();
@@ -182,9 +171,8 @@ long start_time(const std::string &text, long now) {
 }
 
 long duration(const std::string &text) {
-    if (!text.empty() && text.size() < 10 &&
-        std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; }))
-        return std::stol(text);
+    unsigned seconds = 0;
+    if (text.size() < 10 && read_number(text, seconds)) return seconds;
     const auto parts = numbers(text, ':', 2, 3);
     if (parts.empty()) return -1;
     return parts[0] * 3600 + parts[1] * 60 + (parts.size() == 3 ? parts[2] : 0);

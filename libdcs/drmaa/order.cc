@@ -9,6 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/option_table.h"
+#include "base/text.h"
+
 extern char **environ;
 
 namespace dcs::drmaa {
@@ -42,23 +45,13 @@ Outcome wrong_native(const std::string &why) {
                                            "with h_rt, h_vmem, mem_free"};
 }
 
-// -1: it is no number.
-long number_of(const std::string &text, const NativeOption &option) {
-    if (option.unit == NativeOption::time) return duration(text);
-    std::string digits = text;
-    const char letter = digits.empty() ? '0' : digits.back();
-    const bool unit = option.unit == NativeOption::megabytes && (letter == 'G' || letter == 'M');
-    if (unit) digits.pop_back();
-    const bool sound = !digits.empty() && digits.size() < 10 &&
-                       std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
-    return sound ? std::stol(digits) * (letter == 'G' ? 1024 : 1) : -1;
-}
-
 Outcome set_number(const std::string &name, const std::string &value, const std::string &told, Native &native) {
     const auto option = std::find_if(std::begin(native_options), std::end(native_options),
                                      [&](const NativeOption &o) { return name == o.name; });
     if (option == std::end(native_options)) return wrong_native("there is no option " + told);
-    const long number = number_of(value, *option);
+    const long number = option->unit == NativeOption::time        ? duration(value)
+                        : option->unit == NativeOption::megabytes ? megabytes_of_text(value).value_or(-1)
+                                                                  : number_of(value, 0, INT_MAX).value_or(-1);
     if (number < option->least || number > option->most)
         return wrong_native(told + " is " + value + ", not a value from " + std::to_string(option->least) + " to " +
                             std::to_string(option->most));
@@ -165,13 +158,6 @@ void put_variables(const Template &job, const Place &place, const std::string &j
     put(order.environment, std::string("DCS_JOB_START=") + wrapper);
 }
 
-std::vector<char *> pointers(const std::vector<std::string> &texts) {
-    std::vector<char *> found;
-    for (const std::string &text : texts) found.push_back(const_cast<char *>(text.c_str()));
-    found.push_back(nullptr);
-    return found;
-}
-
 }  // namespace
 
 Outcome read_native(const std::string &text, Native &native) {
@@ -263,8 +249,8 @@ int submit(d_pool *pool, int session, const std::vector<Order> &orders, std::siz
         const Order &order = orders[i];
         d_grain_order_init(&grains[i], order.number);
         d_grain &grain = grains[i].grain;
-        grain.gargv = texts.emplace_back(pointers(order.arguments)).data();
-        grain.genvv = texts.emplace_back(pointers(order.environment)).data();
+        grain.gargv = texts.emplace_back(pointers_to(order.arguments)).data();
+        grain.genvv = texts.emplace_back(pointers_to(order.environment)).data();
         grain.label = order.label.c_str();
         grain.host_class = order.host_class;
         grain.cores = static_cast<int>(order.native.cores);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/option_table.h"
 #include "base/planted.h"
 #include "base/text.h"
 
@@ -50,6 +51,24 @@ Fd stream_socket() { return Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SO
 constexpr int keepalive_idle_s = 30, keepalive_pause_s = 10, keepalive_tries = 3, unanswered_ms = 30'000;
 
 void set(int fd, int level, int option, int value) { (void)::setsockopt(fd, level, option, &value, sizeof value); }
+
+bool is_v6(const std::string &text) {
+    const std::size_t zone = text.find('%');
+    in6_addr ignored{};
+    return ::inet_pton(AF_INET6, text.substr(0, zone).c_str(), &ignored) == 1 && text.find('\0') == text.npos &&
+           (zone == std::string::npos || is_name(std::string_view(text).substr(zone + 1)));
+}
+
+// Takes the host from the front of `text`: ":PORT" or nothing is left of a good one.
+bool take_host(std::string_view &text, std::string &host) {
+    constexpr std::size_t longest_name = 253;  // of the DNS
+    const bool brackets = text.starts_with('[');
+    const std::size_t end = text.find(brackets ? ']' : ':');
+    if (brackets && end == std::string_view::npos) return false;
+    host = text.substr(brackets, end - brackets);
+    text.remove_prefix(std::min(end, text.size() - brackets) + brackets);
+    return brackets ? is_v6(host) : is_name(host, longest_name);
+}
 
 int listen_at(const addrinfo &at) {
     Fd fd(::socket(at.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -157,29 +176,24 @@ Peer peer_of(int fd) {
 
 Result<TcpAddress> parse_tcp_address(const std::string &text) {
     TcpAddress address;
-    const std::size_t colon = text.rfind(':');
-    const auto wrong = fail(Code::invalid, "\"" + text + "\" is not an address: expected HOST:PORT or [IPV6]:PORT");
-    if (colon == std::string::npos || colon == 0 || colon + 1 == text.size()) return wrong;
-    address.host = text.substr(0, colon);
-    if (!read_number(std::string_view(text).substr(colon + 1), address.port)) return wrong;
-    const bool brackets = address.host.front() == '[' && address.host.back() == ']';
-    if (brackets) address.host = address.host.substr(1, address.host.size() - 2);
-    const bool v6 = address.host.find(':') != std::string::npos;
-    if (address.host.empty() || v6 != brackets || address.host.size() > 253 ||
-        address.host.find_first_of(" \t[]/") != std::string::npos)
-        return wrong;
+    std::string_view left = text;
+    if (take_host(left, address.host) && left.starts_with(':') && read_number(left.substr(1), address.port))
+        return address;
+    return fail(Code::invalid, "\"" + text + "\" is not an address: expected HOST:PORT or [IPV6]:PORT");
+}
+
+std::optional<TcpAddress> parse_address(std::string_view text) {
+    TcpAddress address;
+    if (!take_host(text, address.host)) return {};
+    if (text.empty()) return address;
+    if (text[0] != ':' || !read_number(text.substr(1), address.port) || address.port == 0) return {};
     return address;
 }
 
 Result<std::vector<std::string>> parse_tcp_addresses(const std::string &text) {
-    std::vector<std::string> addresses;
-    for (std::size_t from = 0; from <= text.size();) {
-        const std::size_t comma = std::min(text.find(',', from), text.size());
-        std::string one = text.substr(from, comma - from);
+    std::vector<std::string> addresses = split(text, ',');
+    for (const std::string &one : addresses)
         if (const auto address = parse_tcp_address(one); !address) return address.status();
-        addresses.push_back(std::move(one));
-        from = comma + 1;
-    }
     if (addresses.size() > addresses_most)
         return fail(Code::invalid, "more than " + std::to_string(addresses_most) + " addresses: " + text);
     return addresses;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -38,6 +39,8 @@ struct TcpAddress {
 };
 // NAME:PORT, ADDRESS:PORT or [IPV6]:PORT. Port 0 only where it is listened on: the kernel chooses.
 Result<TcpAddress> parse_tcp_address(const std::string &text);
+// The same, and without a port, which is 0 then; none may be said to be 0.
+std::optional<TcpAddress> parse_address(std::string_view text);
 // Where a peer may be found: one address, or several with commas between, to be tried in this order.
 constexpr std::size_t addresses_most = 4;
 Result<std::vector<std::string>> parse_tcp_addresses(const std::string &text);

@@ -10,7 +10,7 @@
 #include "base/limits.h"
 #include "base/option_table.h"
 #include "base/resources.h"
-#include "scheduler/shell/address.h"
+#include "net/socket_calls.h"
 #include "scheduler/shell/settings_text.h"
 #include "wire/backup_calls.h"
 
@@ -60,7 +60,7 @@ std::string read_amount(std::string_view key, std::string_view text, std::int32_
 
 std::string read_addresses(std::string_view key, std::string_view text, std::vector<std::string> &addresses) {
     for (const std::string_view address : words_of(text, ",")) {
-        if (!parse_address(address))
+        if (!net::parse_address(address))
             return std::string(key) + " must be addresses separated by commas: NAME, NAME:PORT, [IPV6] or [IPV6]:PORT";
         addresses.emplace_back(address);
     }
@@ -111,7 +111,7 @@ std::optional<std::string> read_field(std::string_view key, std::string_view val
         return known ? "" : "role must be server, client or backup";
     }
     if (key == "address") {
-        const auto address = parse_address(value);
+        const auto address = net::parse_address(value);
         host.backup_at = std::string(value);
         const bool good = address && address->port != 0 && value.size() <= wire::place_bytes;
         return good ? "" : "address must be NAME:PORT or [IPV6]:PORT, where the backup listens";

@@ -93,7 +93,7 @@ bool Prober::take_in() {
 
 void Prober::join(std::uint64_t number, Probe &probe, const std::string &text) {
     if (!probe.found.emplace(text, false).second) return;
-    const std::optional<Address> address = parse_address(text);
+    const auto address = net::parse_address(text);
     if (!address) return;  // no host can be there
     const auto [target, added] = targets_.try_emplace(text);
     target->second.probes.push_back(number);
@@ -105,7 +105,8 @@ void Prober::join(std::uint64_t number, Probe &probe, const std::string &text) {
 
 // What cannot be asked now is asked when it is looked at again.
 void Prober::look_up(Target &target) {
-    auto lookup = net::look_up(target.address.name, target.address.port, target.address.v6 ? AF_INET6 : AF_UNSPEC);
+    const auto &[host, port] = target.address;
+    auto lookup = net::look_up(host, port, host.find(':') != std::string::npos ? AF_INET6 : AF_UNSPEC);
     if (!lookup) {
         target.named = lookup.status().code != Code::limit;
         return;

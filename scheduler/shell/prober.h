@@ -16,8 +16,8 @@
 #include "base/instant.h"
 #include "net/look_up.h"
 #include "net/loop.h"
+#include "net/socket_calls.h"
 #include "scheduler/state/decision.h"
-#include "scheduler/shell/address.h"
 #include "scheduler/shell/probe_socket.h"
 
 namespace dcs::shell {
@@ -39,7 +39,7 @@ public:
 
 private:
     struct Target {  // one address
-        Address address;
+        net::TcpAddress address;
         bool named = false;  // its places are known, or that there are none
         Fd lookup;           // under way
         std::vector<net::Place> places;

@@ -1,6 +1,8 @@
 #include "quantity.h"
 
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
 
 #include <fcntl.h>
 #include <sched.h>
@@ -14,9 +16,7 @@
 namespace dcs::lock_command {
 namespace {
 
-constexpr std::int64_t longest_ns = std::int64_t{100} * 365 * 86400 * second_ns;
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+constexpr double longest_ns = 100.0 * 365 * 86400 * second_ns;
 
 std::int64_t unit_of(char c) {
     return c == 's' ? second_ns : c == 'm' ? minute_ns : c == 'h' ? 60 * minute_ns : c == 'd' ? 1440 * minute_ns : 0;
@@ -24,22 +24,6 @@ std::int64_t unit_of(char c) {
 
 Status bad(const std::string &option, const std::string &text, const std::string &why, const std::string &next) {
     return fail(Code::invalid, option + " " + (text.empty() ? "''" : text) + ": " + why + "; " + next);
-}
-
-// The number before the unit, in units of `unit`. False: overflow.
-bool scaled(const std::string &digits, std::size_t point, std::int64_t unit, std::int64_t &value) {
-    value = 0;
-    for (std::size_t i = 0; i < point; ++i)
-        if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, digits[i] - '0', &value))
-            return false;
-    if (__builtin_mul_overflow(value, unit, &value)) return false;
-    std::int64_t rest = unit;
-    for (std::size_t i = point + 1; i < digits.size() && rest > 0; ++i) {
-        if (__builtin_add_overflow(value, rest / 10 * (digits[i] - '0') + rest % 10 * (digits[i] - '0') / 10, &value))
-            return false;
-        rest /= 10;
-    }
-    return value <= longest_ns;
 }
 
 Result<std::string> first_word_of(const std::string &option, const std::string &path) {
@@ -63,25 +47,21 @@ Result<std::int64_t> duration_of(const std::string &option, const std::string &t
         unit = unit_of(digits.back());
         digits.pop_back();
     }
-    const std::size_t point = std::min(digits.find('.'), digits.size());
-    bool good = digits.size() > (point < digits.size() ? 1U : 0U);
-    for (std::size_t i = 0; i < digits.size(); ++i) good = good && (i == point || is_digit(digits[i]));
-    if (!good) return bad(option, text, "not a time", next);
-    std::int64_t value = 0;
-    if (!scaled(digits, point, unit, value)) return bad(option, text, "more than a hundred years", next);
-    return value;
+    char *end = nullptr;
+    const double value = std::strtod(digits.c_str(), &end) * static_cast<double>(unit);
+    if (digits.empty() || digits.find_first_not_of("0123456789.") != std::string::npos || *end != '\0')
+        return bad(option, text, "not a time", next);
+    if (value > longest_ns) return bad(option, text, "more than a hundred years", next);
+    return std::llround(value);
 }
 
 Status grace_of(const std::string &text, std::int64_t (&after)[3]) {
-    std::size_t from = 0, count = 0;
-    for (;;) {
-        const std::size_t comma = std::min(text.find(',', from), text.size());
-        const auto time = duration_of("--grace", text.substr(from, comma - from), second_ns);
+    std::size_t count = 0;
+    for (const std::string &one : split(text, ',')) {
+        const auto time = duration_of("--grace", one, second_ns);
         if (!time) return time.status();
         if (count < 3) after[count] = *time;
         ++count;
-        if (comma == text.size()) break;
-        from = comma + 1;
     }
     if (count == 1) after[1] = after[2] = after[0];
     if (count == 2 || count > 3)

@@ -5,7 +5,7 @@
 #include "fuzz.h"
 #include "grainserver/files/grain_name.h"
 #include "grainserver/shell/identity.h"
-#include "scheduler/shell/address.h"
+#include "net/socket_calls.h"
 #include "scheduler/shell/host_table_file.h"
 #include "scheduler/shell/policy_file.h"
 #include "scheduler/shell/settings_text.h"
@@ -28,7 +28,7 @@ void read_table(std::string_view text) {
                    host.limit <= host.extended,
                "times are in their order");
         for (const auto *list : {&host.check, &host.file_server, &host.gateway})
-            for (const std::string &a : *list) expect(shell::parse_address(a).has_value(), "addresses are ones");
+            for (const std::string &a : *list) expect(net::parse_address(a).has_value(), "addresses are ones");
     }
 }
 
@@ -77,7 +77,10 @@ void run(std::string_view bytes) {
                        limits->queued_bytes >= limits::user_frame_bytes,
                    "no user is locked out or without a limit");
         return;
-    case address: (void)shell::parse_address(text); return;
+    case address:
+        if (const auto at = net::parse_tcp_address(text))
+            expect(at->port == 0 || net::parse_address(text).has_value(), "a port may be said");
+        return;
     case session:
         if (const auto key = shell::session_of(text))
             expect(shell::session_text(*key) == text, "a session has one name");

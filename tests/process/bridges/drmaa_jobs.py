@@ -151,7 +151,7 @@ def holds(tour):
 
 def needs(tour):
     lib = tour.lib
-    job = tour.sh("true", native_specification="--cores 1 --memory=64 --wall 0:10:00 --attempts 2 --notice 3 --thrash 4 --urgent",
+    job = tour.sh("true", native_specification="--cores 1 --memory=64MiB --wall 0:10:00 --attempts 2 --notice 3 --thrash 4 --urgent",
                   wct_hlimit="00:02")
     lib.wait(job)
     row = tour.grain(job)
@@ -159,7 +159,7 @@ def needs(tour):
     job = tour.sh("true", native_specification="-shell yes -pe smp 2 -l h_vmem=1G,h_rt=1:00:00 -cwd -p 0")
     lib.wait(job)
     assert [tour.grain(job)[name] for name in ("cores", "memory_mb", "wall_s", "attempts")] == [2, 2048, 3600, 1]
-    for native in ("-q all.q", "--cores 0", "--cores", "-pe smp", "-l gpu=1", "-l h_rt", "--wall=soon", "--memory 1T", "urgent"):
+    for native in ("-q all.q", "--cores 0", "--cores", "-pe smp", "-l gpu=1", "-l h_rt", "--wall=soon", "--memory 1X", "urgent"):
         assert about(refused(d.DENIED, tour.sh, "true", native_specification=native), "drmaa_native_specification it has --class"), native
     assert lib.wait(tour.sh("sleep 1000", duration_hlimit="1"))[1] == ("signaled", "SIGXCPU")
     for named in ({"job_category": "no-such-class"}, {"native_specification": "--class no-such-class"}):

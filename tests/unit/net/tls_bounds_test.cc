@@ -198,10 +198,19 @@ TEST_CASE("addresses of TLS doors") {
     for (const char *good : {"h:1", "192.0.2.1:7001", "[::1]:65535", "a.example:0"}) CHECK(parse_tcp_address(good));
     CHECK(parse_tcp_address("[::1]:5")->host == "::1");
     CHECK(to_text(*parse_tcp_address("[::1]:5")) == "[::1]:5");
-    for (const char *bad : {"", "h", ":1", "h:", "h:x", "h:65536", "::1:5", "[h]:5", "h:1 ", "a/b:1", "[]:5", "h:-1"}) {
+    for (const char *bad : {"", "h", ":1", "h:", "h:x", "h:65536", "::1:5", "[h]:5", "h:1 ", "a/b:1", "[]:5", "h:-1",
+                            "*:1", "[::1", "[::1]", "[::1]5", "[fe80::1%]:5", "-h:1"}) {
         INFO(bad);
         CHECK_FALSE(parse_tcp_address(bad));
     }
+    CHECK(parse_tcp_address("[fe80::1%eth0]:5")->host == "fe80::1%eth0");
+    for (const char *good : {"h", "h:1", "192.0.2.1", "[::1]", "[::1]:2"}) CHECK(parse_address(good));
+    CHECK(parse_address("[::1]")->port == 0);
+    for (const char *bad : {"", ":1", "h:", "h:0", "[::1]:0", "::1", "[::1]x", "[::1", "[", "[h]"}) {
+        INFO(bad);
+        CHECK_FALSE(parse_address(bad));
+    }
+    CHECK_FALSE(parse_address(std::string_view("[::1\0]", 6)));
     CHECK(*parse_tcp_addresses("h:1") == std::vector<std::string>{"h:1"});
     CHECK(*parse_tcp_addresses("h:1,[::1]:2") == std::vector<std::string>{"h:1", "[::1]:2"});
     for (const char *bad : {"", ",", "h:1,", ",h:1", "h:1,,h:2", "h:1, h:2", "h:1,h", "a:1,b:1,c:1,d:1,e:1"}) {

@@ -21,6 +21,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "commands/dcs/frame/table.h"
+#include "net/socket_calls.h"
 #include "pki/authority.h"
 #include "pki/openssl_types.h"
 
@@ -207,17 +208,10 @@ Result<std::uint32_t> owner_of(const sockaddr_in &own, const sockaddr_in &peer) 
 
 bool Access::is_named(std::string_view host) const {
     const pki::X509Ptr x = first_certificate(certificate);
-    std::string name(host);
-    const std::size_t colon = name.rfind(':');
-    std::uint16_t port = 0;
-    if (colon != std::string::npos && name.find(']', colon) == std::string::npos) {
-        if (!read_number(std::string_view(name).substr(colon + 1), port)) return false;
-        name.resize(colon);
-    }
-    if (name.empty() || name.find('\0') != std::string::npos) return false;
-    if (name.size() > 2 && name.front() == '[' && name.back() == ']') name = name.substr(1, name.size() - 2);
-    return x && (X509_check_ip_asc(x.get(), name.c_str(), 0) == 1 ||
-                 X509_check_host(x.get(), name.data(), name.size(), 0, nullptr) == 1);
+    const auto at = net::parse_address(host);
+    return x && at &&
+           (X509_check_ip_asc(x.get(), at->host.c_str(), 0) == 1 ||
+            X509_check_host(x.get(), at->host.data(), at->host.size(), 0, nullptr) == 1);
 }
 
 bool Access::admits(std::string_view authorization) const {

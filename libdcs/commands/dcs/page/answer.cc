@@ -1,9 +1,9 @@
 #include "answer.h"
 
 #include "assets.h"
-#include "base/text.h"
 #include "details.h"
 #include "html.h"
+#include "net/socket_calls.h"
 
 namespace dcs::commands::page {
 namespace {
@@ -23,13 +23,8 @@ Answer refusal(int status, const std::string &why) {
 }
 
 bool is_loopback_host(std::string_view host) {
-    for (const std::string_view name : {"127.0.0.1", "localhost", "[::1]"}) {
-        if (host.substr(0, name.size()) != name) continue;
-        const std::string_view left = host.substr(name.size());
-        std::uint16_t port = 0;
-        if (left.empty() || (left[0] == ':' && read_number(left.substr(1), port))) return true;
-    }
-    return false;
+    const auto at = net::parse_address(host);
+    return at && (at->host == "127.0.0.1" || at->host == "localhost" || at->host == "::1");
 }
 
 Answer answer_to(const AskedFor &asked, const Published *p, bool own, bool metrics_for_all, const Access *access) {

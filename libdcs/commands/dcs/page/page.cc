@@ -22,6 +22,7 @@
 #include "commands/dcs/frame/start_hint.h"
 #include "commands/dcs/query/scheduler.h"
 #include "locks/dcs_atoms.h"
+#include "net/socket_calls.h"
 #include "server.h"
 
 namespace dcs::commands {
@@ -32,14 +33,10 @@ constexpr double usual_interval_s = 2;
 
 // "ADDRESS:PORT", of IPv6 "[ADDRESS]:PORT".
 bool takes_address(const std::string &text, page::Place &place) {
-    const std::size_t colon = text.rfind(':');
-    if (colon == std::string::npos || !read_number(std::string_view(text).substr(colon + 1), place.port)) return false;
-    std::string address = text.substr(0, colon);
-    const bool six = address.size() > 2 && address.front() == '[' && address.back() == ']';
-    if (six) address = address.substr(1, address.size() - 2);
+    const auto at = net::parse_tcp_address(text);
     unsigned char bytes[sizeof(in6_addr)];
-    if (::inet_pton(six ? AF_INET6 : AF_INET, address.c_str(), bytes) != 1) return false;
-    place.address = std::move(address);
+    if (!at || ::inet_pton(text[0] == '[' ? AF_INET6 : AF_INET, at->host.c_str(), bytes) != 1) return false;
+    place.address = at->host, place.port = at->port;
     return true;
 }
 

@@ -86,10 +86,8 @@ Result<GrainSelector> grain_selector(std::string_view text, bool bare_session) {
     const bool every = selector.session.which == SessionSelector::Which::all;
     if (every && (!bare_session || colon != std::string_view::npos)) return bad_grain(text);
     if (colon == std::string_view::npos || text.substr(colon + 1) == "all") return selector;
-    std::string_view rest = text.substr(colon + 1);
-    while (true) {
-        const std::size_t comma = rest.find(',');
-        const std::string_view item = rest.substr(0, comma);
+    for (const std::string &part : split(text.substr(colon + 1), ',')) {
+        const std::string_view item = part;
         const std::size_t dash = item.find('-');
         const std::string_view first = item.substr(0, dash);
         const std::string_view last = dash == std::string_view::npos ? first : item.substr(dash + 1);
@@ -97,9 +95,8 @@ Result<GrainSelector> grain_selector(std::string_view text, bool bare_session) {
         const auto a = number_of(first, 0, INT32_MAX), b = number_of(last, 0, INT32_MAX);
         if (!a || !b || *a > *b) return bad_grain(text);
         selector.ranges.push_back({static_cast<std::int32_t>(*a), static_cast<std::int32_t>(*b)});
-        if (comma == std::string_view::npos) return selector;
-        rest.remove_prefix(comma + 1);
     }
+    return selector;
 }
 
 }  // namespace dcs::commands
