@@ -15,21 +15,25 @@
 #include <grp.h>
 #include <pwd.h>
 
+#include "base/clock.h"
 #include "daemon/peer_name.h"
 
 namespace dcs::keeper {
 namespace {
 
-constexpr std::chrono::milliseconds time_of_one{3000}, time_beside_a_late_one{200};
+constexpr Duration time_of_one = seconds(3), time_beside_a_late_one = milliseconds(50), late = milliseconds(500);
+constexpr Duration careful_for = seconds(30), answers_last = seconds(10);
 constexpr std::size_t most_late = 64, entry_bytes = 4096, most_entry_bytes = std::size_t{1} << 20;
 
 struct Search {
     std::optional<Result<std::string>> answer;
+    Instant when{};  // of the answer
 };
 struct Searches {
     std::mutex mutex;
     std::condition_variable changed;
-    std::map<std::string, std::shared_ptr<Search>> under_way;
+    std::map<std::string, std::shared_ptr<Search>> under_way;  // or answered when its time was over, for the next
+    Instant careful_until{};                                   // something was late: nothing has long
 };
 
 // Never destroyed: a thread that is late uses it.
@@ -122,26 +126,32 @@ Result<std::string> in_time(const std::string &of, const std::function<Result<st
     const Status silent = fail(Code::unreachable, "the user database of the scheduler's host does not answer on " + of);
     Searches &all = searches();
     std::unique_lock lock(all.mutex);
-    auto &own = all.under_way[of];
-    auto time = time_beside_a_late_one;
-    if (own == nullptr) {
-        if (all.under_way.size() > most_late) return all.under_way.erase(of), silent;
-        own = std::make_shared<Search>();
-        if (all.under_way.size() == 1) time = time_of_one;
+    const Instant begun = boot_clock();
+    const auto own = all.under_way.find(of);
+    const bool there = own != all.under_way.end() && (!own->second->answer || begun - own->second->when < answers_last);
+    if (!there) {
+        if (all.under_way.size() >= most_late)
+            std::erase_if(all.under_way, [](const auto &one) { return one.second->answer.has_value(); });
+        if (all.under_way.size() >= most_late) return silent;
+        auto &search = all.under_way[of] = std::make_shared<Search>();
         try {
-            std::thread([&all, of, look, search = own] {
+            std::thread([&all, look, search] {
                 auto answer = look();
                 const std::lock_guard hold(all.mutex);
                 search->answer = std::move(answer);
-                all.under_way.erase(of);
+                search->when = boot_clock();
                 all.changed.notify_all();
             }).detach();
         } catch (const std::system_error &) {  // out of processes
             return all.under_way.erase(of), silent;
         }
     }
-    const auto search = own;
-    if (!all.changed.wait_for(lock, time, [&] { return search->answer.has_value(); })) return silent;
+    const auto search = all.under_way[of];
+    const Duration time = begun < all.careful_until ? time_beside_a_late_one : time_of_one;
+    const bool over = all.changed.wait_for(lock, std::chrono::nanoseconds(time.ns), [&] { return !!search->answer; });
+    if (boot_clock() - begun > late) all.careful_until = boot_clock() + careful_for;
+    if (!over) return silent;
+    all.under_way.erase(of);
     return *search->answer;
 }
 

@@ -11,6 +11,7 @@ enum {
     kind_get_auth = 3,
     kind_auth_reply = 4,
     kind_error = 18,
+    error_unreachable = 1, /* its code: it cannot find out for now who calls */
     kind_begin_control = 62,
     kind_begun = 63
 };

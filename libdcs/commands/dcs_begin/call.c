@@ -152,7 +152,8 @@ enum outcome receive_frame(const struct line *line, int wanted, uint64_t request
         uint64_t text = get(payload + 4, 4);
         if (text > *length - 8) text = *length - 8;
         make_plain(payload + 8, text);
-        return failed(give_up, "the scheduler refuses: %.*s", (int)text, (const char *)payload + 8);
+        const enum outcome for_now = get(payload, 4) == error_unreachable ? try_again : give_up;
+        return failed(for_now, "the scheduler refuses: %.*s", (int)text, (const char *)payload + 8);
     }
     if (kind != wanted || get(header + 12, 8) != request)
         return failed(give_up, "the scheduler sent message %d instead of %d", kind, wanted);

@@ -253,7 +253,7 @@ def refusals(slurm):
 def resources(slurm):
     """Devices and licences are named resources of the pool; what no host offers is said at once."""
     job = slurm.run("sbatch", "--parsable", "-n", "999", "--wrap", "true")
-    assert about(slurm.said, f"no host job {job} so many cores slots dcs up --slots N"), slurm.said
+    assert about(slurm.said, f"no host job {job} fewer cores slots dcs up --slots N"), slurm.said
     slurm.run("scancel", job)
     job = slurm.run("sbatch", "--parsable", "--gpus=2", "--wrap", "true")
     assert about(slurm.said, f"no host job {job} gpu") and "earlier grains" not in slurm.said, slurm.said

@@ -95,6 +95,7 @@ def surrounded(env):
 FOUND = """
 import subprocess, sys, time
 import dcs
+from dcs._encoding import label_of
 
 def tool(_):
     return subprocess.run(["factor", "6"], stdout=subprocess.PIPE, text=True).stdout
@@ -230,6 +231,8 @@ def demanding(env):
     third = said(env, "demanding.py", DEMANDING, "100", "6")
     assert "recorded square(5), now square(6)." in third and "\\x" not in third, third
     assert dcs.grain_row(number, 0).label == "square(5)"
+    big = 10 ** 5000  # Python refuses to print it
+    assert label_of(abs, [((big, {1: big}), {"x": b"ab"})]) == "abs(<int>, <dict>, x=b'ab')"
 
 
 def lacking():

@@ -122,6 +122,11 @@ def repaired_input(pool, folder):
     told = pool.dcs(*words, cwd=folder, check=False).stderr
     assert tells(told, "ok has changed since: all run"), told
     assert sorted(read_text(os.path.join(folder, "tried")).split()) == ["bad"] * 4 + ["ok"] * 3
+    write(folder, "conf", "v1\n")
+    named = ["map", "--", "sh", "-c", "cat ${0#--conf=}", "--conf=conf", ":::"]
+    assert pool.dcs(*named, "1", cwd=folder).stdout == b"v1\n"
+    write(folder, "conf", "v2\n")
+    assert pool.dcs(*named, "1", "2", cwd=folder).stdout == b"v2\nv2\n"
     told = pool.dcs(*words[:-1], cwd=folder).stderr
     assert tells(told, "1 grain session ran the same words with other inputs all run"), told
 

@@ -33,9 +33,13 @@ def away(pool, number):
                           env=dict(pool.env, LD_PRELOAD=LIBRARY, DCS_SLOW_USERS=switch), stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT)
     wait_for("the log to say it", lambda: SAID in log(pool)[said:])
+    begins = subprocess.run([program("dcs_begin"), "/bin/true"], env=dict(pool.env, DCS_PATIENCE_S="4"), stderr=subprocess.PIPE, timeout=300)
+    assert begins.returncode == 125 and SAID.encode() in begins.stderr, begins
     ask = pool.dcs("session", "ls", check=False)
     assert ask.returncode != 0 and SAID.encode() in ask.stderr, ask
+    begins = pool.start([program("dcs_begin"), "/bin/true"])
     turn(switch, 0)
+    assert begins.wait(timeout=300) == 0
     assert up.wait(timeout=300) == 0, up.stdout.read()
     assert pool.json("session", "ls")["sessions"] == before
 

@@ -112,8 +112,12 @@ static void look_at(FileLook &reader, const PlannedFiles &planned) {
     const std::size_t inputs = std::min(plan.inputs.size(), most);
     reader.look(MapFile::program, 0, plan.command.empty() ? "" : plan.command[0], program);
     for (std::size_t i = 1; i < plan.command.size(); ++i)
-        if (!has_placeholder(plan.command[i], plan.columns))
-            reader.look(i % 2 == 1 ? MapFile::word_odd : MapFile::word_even, i, plan.command[i], plan.command[i]);
+        if (const std::string &word = plan.command[i]; !has_placeholder(word, plan.columns)) {
+            const MapFile::Part part = i % 2 == 1 ? MapFile::word_odd : MapFile::word_even;
+            reader.look(part, i, word, word);
+            if (const auto at = word.find('='); at != std::string::npos)  // --config=FILE
+                reader.look(part, i, word.substr(at + 1), word.substr(at + 1));
+        }
     FileWords by_input;
     for (const FileWords::Pair &file : brought.files)
         if (has_placeholder(file.path, plan.columns)) by_input.files.push_back(file);

@@ -210,7 +210,9 @@ std::string Opening::changed_under(const Session &session) const {
 // A run that was interrupted goes on, unless that would mix the results of two programs, or of versions of an input.
 OpenedMap Opening::resume(const Session &session) {
     const std::string changed = changed_under(session);
-    if (changed.empty()) return all_ended_some_failed(session) ? run_failed_ones(session) : again(session);
+    const bool some_failed =
+        all_ended_some_failed(session) || (map_.has_outputs && session.ready + session.running == 0);
+    if (changed.empty()) return some_failed ? run_failed_ones(session) : again(session);
     const std::string number = std::to_string(session.session);
     return failed({exits::refused, "changed",
                    "dcs map: " + changed + " has changed since session " + number +
