@@ -33,8 +33,8 @@ constexpr CodeWords words[] = {
     {"NOTHING_YET", "No further grain has finished yet: call again later, or wait with D_BLOCK."},
     {"NOTHING_LEFT", "Every grain of the session has been reported: submit more, or close the session."},
     {"CANNOT_RUN",
-     "No configured host can run the remaining grains; the text says why: correct that, or what the grains demand, then "
-     "run the control program again, or wait again. Another command needs another grain number."},
+     "No configured host can run the remaining grains; the text says why: correct that, or what the grains demand, "
+     "then run the control program again, or wait again. Another command needs another grain number."},
     {"NO_SPACE", "The scheduler's disk is full, and the call changed nothing: free disk space and repeat the call."},
     {"IO_ERROR",
      "A disk failed: the text names the file; the scheduler's log has more if it is one of the scheduler's."},

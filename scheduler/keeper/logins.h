@@ -21,8 +21,8 @@ Status knows_login(const std::string &user);
 
 // What look() returns, in a thread of its own, which is left alone if it does not come back in time: the keeper has
 // other work. `of` names what is looked up: it is not looked up twice at once, and a late answer is that of the next
-// call. For half a minute after one was late, others have a fraction of a second, so that users whom a file of this host
-// names are served, and all else does not wait long.
+// call. For half a minute after one was late, others have a fraction of a second: users whom a file of this host names
+// are served, and all else does not wait long.
 Result<std::string> in_time(const std::string &of, const std::function<Result<std::string>()> &look);
 
 }  // namespace dcs::keeper

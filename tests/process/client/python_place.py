@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """What the calls of a dcs.Executor find: the program's arguments, directory and environment; in a rerun, too. What it says, and
 that it can be interrupted, while the scheduler is away."""
+import importlib
 import os
 import signal
 import subprocess
@@ -232,6 +233,7 @@ def demanding(env):
     assert "recorded square(5), now square(6)." in third and "\\x" not in third, third
     assert dcs.grain_row(number, 0).label == "square(5)"
     big = 10 ** 5000  # Python refuses to print it
+    label_of = importlib.import_module("dcs._encoding").label_of
     assert label_of(abs, [((big, {1: big}), {"x": b"ab"})]) == "abs(<int>, <dict>, x=b'ab')"
 
 

@@ -23,8 +23,7 @@ struct WholeMap {
     const MapPlan &plan;
     std::function<std::vector<MapFile>(std::size_t)> files;  // that a map of the first so many inputs names
     std::function<bool(const wire::GrainRow &)> alike;       // submitted with the environment and outputs of now
-    bool brings_files = false;                               // those that a grain was submitted with stay its own
-    bool has_outputs = false;                                // without which a grain has failed, with code 0, too
+    const FileWords &words;                                  // files that it brings, and outputs
 };
 
 struct EarlierResults {

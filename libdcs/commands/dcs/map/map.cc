@@ -250,9 +250,7 @@ int map(const Call &said) {
                                  return std::nullopt;
                              }};
     const auto files = [&](std::size_t inputs) { return files_of({{plan, program, options.files, inputs}}); };
-    const OpenedMap opened = open_map(
-        call, {plan, files, alike_to(plan, options), !options.files.files.empty(), !options.files.outputs.empty()},
-        demands);
+    const OpenedMap opened = open_map(call, {plan, files, alike_to(plan, options), options.files}, demands);
     if (opened.failure) return call.fail(*opened.failure);
     if (joblog)
         if (const Status s = joblog->begin(); !s) return call.fail(failure_of("--joblog", s));
@@ -361,9 +359,9 @@ With other demands and limits (--time, --memory, --cores and so on) it is the sa
 failed or have not started take them. Keep all other options except those about the session.
 
 A map compares files: the program, and words of CMD (also behind =) and inputs that are paths of regular files (the
-first 10,000 inputs; by content up to 16 MiB each and 64 MiB in total, otherwise by size and time). If a file that CMD names has
-changed, or an input after its grain had succeeded, an interrupted map does not run, and says which option continues it
-or starts it over.
+first 10,000 inputs; by content up to 16 MiB each and 64 MiB in total, otherwise by size and time). If a file that CMD
+names has changed, or an input after its grain had succeeded, an interrupted map does not run, and says which option
+continues it or starts it over.
 
 Grains get the environment, except variables that differ between terminals and mean nothing to a
 program (_ OLDPWD SHLVL LINES COLUMNS WINDOWID SSH_* DBUS_* XDG_SESSION_* and the like); PWD is the directory.

@@ -211,7 +211,7 @@ std::string Opening::changed_under(const Session &session) const {
 OpenedMap Opening::resume(const Session &session) {
     const std::string changed = changed_under(session);
     const bool some_failed =
-        all_ended_some_failed(session) || (map_.has_outputs && session.ready + session.running == 0);
+        all_ended_some_failed(session) || (!map_.words.outputs.empty() && session.ready + session.running == 0);
     if (changed.empty()) return some_failed ? run_failed_ones(session) : again(session);
     const std::string number = std::to_string(session.session);
     return failed({exits::refused, "changed",
@@ -238,7 +238,7 @@ OpenedMap Opening::after_complete(const Session &session) {
     const std::int64_t bad = without_result(session) + std::ssize(grains);
     const std::string last = "; the last run, " + name_of(session) + ", ";
     if (bad == 0) return begin_all(last + "is complete: all run again (--replay prints its outputs instead)");
-    const bool all = map_.brings_files;
+    const bool all = !map_.words.files.empty();
     if (const std::string changed = all ? changed_since(session.ident, base_, files_) : changed_under(session);
         !changed.empty())
         return begin_all(last + "had " + std::to_string(bad) +
