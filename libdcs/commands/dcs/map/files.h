@@ -3,8 +3,8 @@
 // fingerprint that the session's ident carries.
 //
 // What counts: the program; each further word of CMD, or what it has behind a `=`, and each input that as a whole is
-// the path of a regular file; and what --file brings. Of inputs the first 10,000 are looked at. Contents count for files
-// up to 16 MiB, and up to 64 MiB of all together, in that order; of the others size and time of modification do.
+// the path of a regular file; and what --file brings. Of inputs the first 10,000 are looked at. Contents count for
+// files up to 16 MiB, and up to 64 MiB of all together, in that order; of the others size and time of modification do.
 #include <cstdint>
 #include <string>
 #include <vector>
