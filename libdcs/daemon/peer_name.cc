@@ -25,7 +25,7 @@ bool usable_login_name(const std::string &name, std::uint32_t uid) {
     return !number || name == number_name(uid);
 }
 
-Result<std::uint32_t> group_number(const std::string &group) {
+Result<LocalGroup> find_group(const std::string &group) {
     std::vector<char> buffer(1024);
     for (;;) {
         struct group entry = {};
@@ -36,10 +36,19 @@ Result<std::uint32_t> group_number(const std::string &group) {
             buffer.resize(buffer.size() * 4);
             continue;
         }
-        if (found != nullptr) return static_cast<std::uint32_t>(found->gr_gid);
+        if (found != nullptr) {
+            LocalGroup known{found->gr_gid, {}};
+            for (char **member = found->gr_mem; *member != nullptr; ++member) known.members.emplace_back(*member);
+            return known;
+        }
         if (error != 0) return fail_errno(Code::io_error, "cannot look up the group " + group, error);
         return fail(Code::not_found, "there is no group " + group + ": create it with `groupadd " + group + "`");
     }
+}
+
+Result<std::uint32_t> group_number(const std::string &group) {
+    const auto known = find_group(group);
+    return known ? Result<std::uint32_t>(known->number) : known.status();
 }
 
 const Result<KnownPeer> &PeerNames::look_up(std::uint32_t uid, Instant now) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/instant.h"
 #include "base/status.h"
@@ -44,7 +45,12 @@ private:
     std::map<std::uint32_t, Entry> known_;  // bounded
 };
 
+struct LocalGroup {
+    std::uint32_t number = 0;
+    std::vector<std::string> members;  // that it names; logins whose own group it is need not be among them
+};
 // not_found: there is no such group; or why it cannot be looked up.
+Result<LocalGroup> find_group(const std::string &group);
 Result<std::uint32_t> group_number(const std::string &group);
 
 // Is `name`, found for `uid`, fit to be used?

@@ -75,23 +75,8 @@ Result<std::optional<Entry>> entry_of(const std::string &user) {
 }
 
 // A group of a file of this host may name its members there; getgrouplist() asks all services.
-bool names_it(const std::string &group, const std::string &user) {
-    for (std::vector<char> bytes(entry_bytes);;) {
-        struct group entry {};
-        struct group *found = nullptr;
-        const int error = ::getgrnam_r(group.c_str(), &entry, bytes.data(), bytes.size(), &found);
-        if (error == ERANGE && bytes.size() < most_entry_bytes) {
-            bytes.resize(bytes.size() * 4);
-            continue;
-        }
-        for (char **member = found != nullptr ? found->gr_mem : nullptr; member != nullptr && *member; ++member)
-            if (user == *member) return true;
-        return false;
-    }
-}
-
-bool is_member(const std::string &user, gid_t own, const std::string &group, gid_t wanted) {
-    if (own == wanted || names_it(group, user)) return true;
+bool is_member(const std::string &user, gid_t own, const LocalGroup &wanted) {
+    if (own == wanted.number || std::ranges::count(wanted.members, user) > 0) return true;
     std::vector<gid_t> groups(64);
     auto count = static_cast<int>(groups.size());
     if (::getgrouplist(user.c_str(), own, groups.data(), &count) < 0) {
@@ -99,7 +84,7 @@ bool is_member(const std::string &user, gid_t own, const std::string &group, gid
         if (::getgrouplist(user.c_str(), own, groups.data(), &count) < 0) return false;
     }
     groups.resize(static_cast<std::size_t>(std::max(count, 0)));
-    return std::find(groups.begin(), groups.end(), wanted) != groups.end();
+    return std::ranges::count(groups, wanted.number) > 0;
 }
 
 Result<std::string> membership(const std::string &user, const std::string &group) {
@@ -109,12 +94,12 @@ Result<std::string> membership(const std::string &user, const std::string &group
         return fail(Code::refused, user +
                                        " has no account on the scheduler's host: users of other hosts need an "
                                        "account with the same login name there");
-    const auto wanted = group_number(group);
+    const auto wanted = find_group(group);
     if (!wanted && wanted.status().code != Code::not_found) return fail(Code::unreachable, wanted.status().text);
     if (!wanted)
         return fail(Code::refused, "the scheduler's host has no group " + group +
                                        ", whose members may use DCS (--group of dcs_scheduler names another)");
-    if (!is_member(user, (*entry)->group, group, *wanted))
+    if (!is_member(user, (*entry)->group, *wanted))
         return fail(Code::refused, user + " is not a member of the group " + group +
                                        " on the scheduler's host, which the use of DCS requires");
     return std::string();
