@@ -80,13 +80,14 @@ class Pool:
 
 
 class Case:
-    """One way to run grains that do nothing: the words of the program for both, options of the map, and the pool."""
+    """One way to run grains that do nothing: the words of the program for both (or those of grains), options of the map, and
+    the pool."""
 
-    def __init__(self, program=("/bin/true",), options=(), pool=Pool, root=False):
-        self.program, self.options, self.pool, self.root = program, options, pool, root
+    def __init__(self, program=("/bin/true",), options=(), pool=Pool, root=False, grain=None):
+        self.program, self.options, self.pool, self.root, self.grain = program, options, pool, root, grain or program
 
     def map(self, pool, count, out=subprocess.DEVNULL):
-        pool.run("map", "--new", *self.options, "--", *self.program, "{}", input=words(count), stdout=out)
+        pool.run("map", "--new", *self.options, "--", *self.grain, "{}", input=words(count), stdout=out)
 
     def xargs(self, count, out=subprocess.DEVNULL):
         subprocess.run(["xargs", "-P2", "-n1", *self.program], input=words(count), stdout=out, check=True)
@@ -98,6 +99,7 @@ CASES = {
     "100_bytes": Case((PRINTF, "%099d\\n")),
     "10_kB": Case((PRINTF, "%09999d\\n")),
     "attempts": Case(options=("--attempts", "3")),
+    "together": Case(options=("-n", "100"), grain=("sh", "-c", "for i do /bin/true $i; done", "sh")),
     "mirror": Case(pool=lambda binary, place: Pool(binary, place, "--mirror", "lagging")),
     "tls": Case(pool=lambda binary, place: JoinedPool(binary, place, "self")),
     # Below /tmp and /var/tmp a server cannot confine its grains to namespaces, the default.

@@ -69,9 +69,8 @@ constexpr Habit of_options[] = {
     {" --halt ", "all grains run; `dcs session close SES` ends the rest"},
     {" --return ",
      "--output NAME=PATH brings a file that the grain makes; {} and {#} in PATH make it one of each grain"},
-    {" --pipe -X -m --xargs ", "each grain gets one input, as an argument"},
-    {" -n --max-args -L -l --max-lines --max-replace-args ",
-     "each grain gets one input, as an argument; paste - - <FILE | dcs map --colsep '\\t' -- CMD {1} {2} gives it two"},
+    {" --pipe ", "each grain gets its input as an argument"},
+    {" -X -m --xargs -L -l --max-lines --max-replace-args ", "-n N of `dcs map` gives each grain N inputs"},
     {" --header ", "tail -n +2 FILE | dcs map -- CMD {} leaves out the first line"},
     {" --shuf ", "shuf FILE | dcs map -- CMD {} takes the inputs in random order"},
     {" --delimiter ", "tr , '\\n' <FILE | dcs map -- CMD {} takes what commas separate as inputs"},
@@ -100,7 +99,7 @@ constexpr Habit of_options[] = {
     {" --mem --mem-per-cpu ", "--memory MB, or such as 4G, is the memory that a grain uses"},
     {" -J --job-name --name ", "--label TEXT names the session"},
     {" -D --chdir --wd --workdir ", "--cwd DIR is the directory in which the command runs"},
-    {" -N --nodes --ntasks ", "a grain runs on one host, and gets one input; `dcs map` runs a command for each"},
+    {" -N --nodes --ntasks ", "a grain runs on one host; `dcs map` runs one for each input, and with -n N for each N"},
 };
 
 template <std::size_t N> const char *hint_of(const Habit (&habits)[N], const std::string &word) {

@@ -52,6 +52,7 @@ TEST_CASE("columns are placeholders of inputs that have some") {
     CHECK(words_of({"{2}:{1}", "{1/}{1.}", "{-1}{3}{0}", "{}"}, input, 1) ==
           Words{"d e:a/b.c", "b.ca/b", "d e", "a/b.c d e"});
     CHECK(words_of({"cmd"}, input, 1) == Words{"cmd", "a/b.c", "d e"});
+    CHECK(words_of({"cmd", "{}", "{}!"}, input, 1, true, true) == Words{"cmd", "a/b.c", "d e", "a/b.c d e!"});
     CHECK(words_of({"${1}", "{1", "{1x}", "{-}", "{#}", "${#}"}, input, 7) ==
           Words{"${1}", "{1", "{1x}", "{-}", "7", "${#}"});
     CHECK(words_of({"{1}"}, "x", 1) == Words{"{1}", "x"});

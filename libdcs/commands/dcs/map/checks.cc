@@ -64,6 +64,11 @@ std::string read_by_shell(const MapPlan &plan) {
 }
 
 std::optional<Failure> check_outputs(const MapPlan &plan, const FileWords &files) {
+    for (const auto *pairs : {&files.files, &files.outputs})
+        for (const auto &[name, path] : *pairs)
+            if (plan.spread && path.find("{}") != std::string::npos)
+                return usage_failure("dcs map: " + path + " is one file, but a grain of -n has several inputs",
+                                     "{1}, {2} and so on name each, {#} is the number of the grain");
     for (const FileWords::Pair &output : files.outputs)
         if (plan.inputs.size() > 1 && !has_placeholder(output.path, plan.columns))
             return usage_failure("dcs map: --output " + output.name + ": all grains would write " + output.path,

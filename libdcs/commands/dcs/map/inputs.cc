@@ -127,6 +127,16 @@ Status divide(std::vector<Inputs> &rows, const std::string &separator) {
     return Status::ok();
 }
 
+// Every `count` of them become one input, which has their columns; the last one may have fewer.
+std::vector<Inputs> together(const std::vector<Inputs> &rows, std::size_t count) {
+    std::vector<Inputs> groups;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        if (i % count == 0) groups.emplace_back();
+        groups.back().insert(groups.back().end(), rows[i].begin(), rows[i].end());
+    }
+    return groups;
+}
+
 }  // namespace
 
 Call in_our_words(const Call &call) {
@@ -155,7 +165,7 @@ std::optional<Failure> make_plan(const Call &call, MapPlan &plan) {
     const auto directory = start_directory(call);
     if (!directory) return failure_of("", directory.status());
     plan.directory = *directory;
-    const auto separator = call.arguments.value("colsep");
+    const auto separator = call.arguments.value("colsep"), count = call.arguments.value("max-args");
     std::vector<Inputs> rows;
     std::vector<std::string> sources(colons, words.end()), files = {"::::"};
     for (const auto &[name, value] : call.arguments.options)
@@ -175,13 +185,17 @@ std::optional<Failure> make_plan(const Call &call, MapPlan &plan) {
         if (!inputs && inputs.status().code == Code::invalid)
             return usage_failure("dcs map: " + inputs.status().text, "--null takes inputs that end in a NUL byte");
         if (!inputs) return failure_of("dcs map", inputs.status());
-        if (!separator) plan.inputs = std::move(*inputs);
+        if (!separator && !count) plan.inputs = std::move(*inputs);
         else
             for (std::string &input : *inputs) rows.push_back({std::move(input)});
     }
     if (separator) {
         if (Status s = divide(rows, *separator); !s) return usage_failure("dcs map: " + s.text);
         plan.columns = true;
+    }
+    if (count) {
+        rows = together(rows, static_cast<std::size_t>(std::stoul(*count)));
+        plan.columns = plan.spread = true;
     }
     for (const Inputs &row : rows) {
         std::string input = plan.columns ? "" : row[0];

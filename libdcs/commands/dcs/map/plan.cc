@@ -46,6 +46,7 @@ std::string ident_of(const MapPlan &plan, std::size_t inputs) {
     writer.raw("dcs map 1");
     add_words(writer, plan.command);
     add_words(writer, {plan.directory});
+    if (plan.spread) writer.raw("spread");
     add_words(writer, plan.inputs, inputs);
     return "map-" + hex_of(pki::sha256_text(writer.bytes()).substr(0, digest_bytes));
 }

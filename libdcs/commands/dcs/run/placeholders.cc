@@ -79,11 +79,17 @@ std::vector<std::string> columns_of(const std::string &input) {
 std::string shown_input(const std::string &input) { return joined(columns_of(input), " "); }
 
 std::vector<std::string> words_of(const std::vector<std::string> &command, const std::string &input,
-                                  std::int32_t number, bool append) {
+                                  std::int32_t number, bool append, bool spread) {
     std::vector<std::string> words;
     bool replaced = false;
     const bool columns = is_columns(input);
+    const std::vector<std::string> all = columns_of(input);
     for (const std::string &word : command) {
+        if (spread && word == "{}") {
+            words.insert(words.end(), all.begin(), all.end());
+            replaced = true;
+            continue;
+        }
         std::string text;
         for (std::size_t at = 0; at < word.size();) {
             const std::string_view mark = placeholder_at(word, at, columns);
@@ -97,8 +103,7 @@ std::vector<std::string> words_of(const std::vector<std::string> &command, const
         }
         words.push_back(std::move(text));
     }
-    const std::vector<std::string> appended = replaced || !append ? std::vector<std::string>() : columns_of(input);
-    words.insert(words.end(), appended.begin(), appended.end());
+    if (!replaced && append) words.insert(words.end(), all.begin(), all.end());
     return words;
 }
 

@@ -8,9 +8,10 @@ namespace dcs::commands {
 
 // Replaced in each word: {} by the input, {.} by it without its extension, {/} by its last path component, {//} by
 // what precedes that ("." if nothing does), {/.} by the last component without extension, {#} by the number.
-// Without any of them the input is appended as a word of its own, unless `append` is false.
+// Without any of them the input is appended as a word of its own, unless `append` is false. With `spread` a word {} is
+// replaced by a word for each column.
 std::vector<std::string> words_of(const std::vector<std::string> &command, const std::string &input,
-                                  std::int32_t number, bool append = true);
+                                  std::int32_t number, bool append = true, bool spread = false);
 // Has a word something to replace?
 bool has_placeholder(const std::string &word, bool columns = false);
 
