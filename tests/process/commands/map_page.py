@@ -54,14 +54,15 @@ def beside_parallel(pool, directory):
         file.write("1\n2\n")
     for line in ("-k --tag --colsep , -- echo {2} {1/} {} ::: x/y,1 z,2", "-k -- echo ::: a b :::+ 1 2 3", "-k -P2 -- echo {1}-{2}{#} ::: a b ::: 1 2",
                  "-k --retries 2 -- echo {} {-1} {1.} ::: q.x r :::: two two", "-k --tag -- echo hi {#} ::: a b ::: c",
-                 "-k --timeout 100 -- echo {1} {2} ::: 1 2 :::+ a b ::: x y", "-k --colsep \\t -a two --wd /tmp -- echo x{1}y{2}z"):
+                 "-k --timeout 100 -- echo {1} {2} ::: 1 2 :::+ a b ::: x y", "-k --colsep \\t -a two --wd /tmp -- echo x{1}y{2}z",
+                 "-k -n 3 --tag -- echo a {} b{}c {1} ::: 1 2 3 4 5 6 7", "-k -n2 -- echo ::: a b c ::: x", "-k -n 2 -a two -- echo {2}{1}{#}"):
         words = [word.replace("\\\\", "\\") for word in line.split(" ")]
         ours = pool.dcs("map", *words, cwd=directory)
         if os.path.exists("/usr/bin/env_parallel"):  # GNU parallel; moreutils has a program of the same name
             theirs = subprocess.run(["/usr/bin/parallel", "--will-cite", *[word for word in words if word != "--"]], cwd=directory, timeout=300,
                                     env=dict(pool.env, HOME=directory), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True)
             assert ours.stdout == theirs.stdout, (line, ours, theirs)
-    for option, wanted in (("--header", "tail -n +2 FILE"), ("--shuf", "shuf FILE"), ("-I@", "{}"), ("-L2", "paste - -"),
+    for option, wanted in (("--header", "tail -n +2 FILE"), ("--shuf", "shuf FILE"), ("-I@", "{}"), ("-L2", "-n N of `dcs map`"),
                            ("--delimiter", "tr ,"), ("-u", "in the order of the inputs"), ("-r", "nothing runs"),
                            ("--gres=gpu:1", "--resource gpu=1"), ("--wait", "--detach"), ("--tmpdir", "--results DIR"), ("-j0", "without --jobs"), ("-P+1", "all free slots"),
                            ("-j100%", "dcs host ls")):
