@@ -62,6 +62,15 @@ void Cgroups::Hierarchy::weigh(const std::string &group) const {
     else write_control(group + "/cpu.shares", low ? "2" : "1024");
 }
 
+void Cgroups::weigh(bool low) {
+    for (Hierarchy &h : hierarchies_) {
+        if (h.low == low) continue;
+        h.low = low;
+        h.weigh(h.path);
+        for (const std::string &leaf : leaves()) h.weigh(h.path + "/" + leaf);
+    }
+}
+
 bool Cgroups::Hierarchy::only(bool Hierarchy::*controller) const {
     const int count = memory + pids + cpu + devices;
     return !unified && count == 1 && this->*controller;

@@ -35,6 +35,7 @@ public:
     // "" except in tests: then /proc/self/cgroup and /proc/self/mountinfo are read below it. `low`: other processes
     // of the host have priority over those of the leaves.
     std::string open(const std::string &group, const std::string &root = "", bool low = true);
+    void weigh(bool low);  // again, what is there and what is made from now on
 
     // `denied` are devices that its processes must not open, if denies_devices(). A leaf that lacks one of these
     // properties is not there.

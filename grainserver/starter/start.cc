@@ -273,6 +273,7 @@ Answer Starter::run(const Request &request, const Fd &grain, files::LaunchRecord
     p.plan.parent = prove ? ::getpid() : launcher_;
     p.plan.only_prove = prove;
     p.plan.modest = modest();
+    cgroups_.weigh(p.plan.modest);  // the owner may have changed it since the launcher started
     // The sum over all grains of the user on this host, as a first barrier; the limit itself is checked separately.
     if (launch.account.made_up && launch.limits.processes > 0 && (group == nullptr || !group->processes))
         p.plan.user_processes =

@@ -118,7 +118,7 @@ private:
     Answer disk(const Request &request);
 
     const std::string directory_;
-    const Cgroups &cgroups_;
+    Cgroups cgroups_;
     const pid_t launcher_;
     std::string boot_id_;
     Fd base_, grains_;

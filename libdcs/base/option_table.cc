@@ -140,7 +140,8 @@ Result<const OptionRow *> OptionReader::with_value(const OptionRow &row, std::op
                                                    std::string &value) {
     ++at;
     letter = 0;
-    if (!joined && at == line.size()) return fail(Code::invalid, shown(row) + " needs a value: " + row.value);
+    if (!joined && (at == line.size() || line[at] == "--"))
+        return fail(Code::invalid, shown(row) + " needs a value: " + row.value);
     value = joined ? *joined : line[at++];
     if (Status s = check_value(row, value); !s) return s;
     return &row;

@@ -33,7 +33,7 @@ std::string read(const std::vector<std::string> &line) {
 TEST_CASE("options are read in each of their forms, words stay where they are") {
     CHECK(read({"--slots", "3", "a", "--slots=4", "-s", "5", "-s6", "-"}) == "slots=3 a slots=4 slots=5 slots=6 - ");
     CHECK(read({"-yn", "-yns7", "-y", "x"}) == "yes= new= yes= new= slots=7 yes= x ");
-    CHECK(read({"--file=", "--file", "--", "--", "--slots", "9"}) == "file= file=-- --slots 9 ");
+    CHECK(read({"--file=", "--file=--", "--", "--slots", "9"}) == "file= file=-- --slots 9 ");
     CHECK(read({}).empty());
 }
 
@@ -53,6 +53,7 @@ TEST_CASE("an error names the option, its value and what it may be") {
         {{"--role", "chef"}, "--role chef: server, client or backup"},
         {{"--dir="}, "--dir '': it is empty"},
         {{"--slots"}, "--slots needs a value: N"},
+        {{"--slots", "--", "4"}, "--slots needs a value: N"},
         {{"--yes=1"}, "--yes takes no value"},
         {{"--slosts", "1"}, "unknown option --slosts; did you mean --slots?"},
         {{"--slosts=1"}, "unknown option --slosts; did you mean --slots?"},

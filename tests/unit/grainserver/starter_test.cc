@@ -188,6 +188,42 @@ TEST_CASE("launcher killed: its starter is gone before the next one serves") {
     REQUIRE(gone(p.pid_of(g)));
 }
 
+TEST_CASE("the weight of grains is the owner's of now, not of when the launcher started") {
+    Place p;
+    const std::string g = p.make({"/bin/true"}), group = p.dir.path + "/cg/dcs-1-2";
+    const auto make = [&](const std::string &path, const std::string &text) {
+        REQUIRE(make_directories(path.substr(0, path.rfind('/'))));
+        put_file(path, text);
+    };
+    make(p.dir.path + "/proc/self/cgroup", "3:cpu:/\n");
+    make(p.dir.path + "/proc/self/mountinfo", "31 23 0:28 / /cg rw - cgroup cgroup rw,cpu\n");
+    for (const std::string place : {group, group + "/grain", group + "/probe"}) make(place + "/cpu.shares", "");
+    put_file(group + "/probe/tasks", "");
+    starter::Cgroups groups;
+    INFO(groups.open("dcs-1-2", p.dir.path));
+    REQUIRE(get_file(group + "/cpu.shares") == "2");
+    starter::Starter within(p.dir.path, groups, ::getpid());
+    REQUIRE(within.open());
+    starter::StarterClient asks;
+    asks.use(within);
+    const auto starts_with = [&](bool ordinary) {
+        const auto old = files::unpack_rules(get_file(p.dir.path + "/rules"));
+        REQUIRE(old);
+        files::OwnerRules rules = *old;
+        rules.ordinary_priority = ordinary;
+        REQUIRE(replace_file(AT_FDCWD, p.dir.path + "/rules", files::pack(rules)));
+        const starter::Answer started = asks.start_grain(g, "", 1, {});
+        REQUIRE(started.status);
+        ::waitpid(static_cast<pid_t>(started.value), nullptr, 0);
+    };
+    starts_with(true);
+    CHECK(get_file(group + "/cpu.shares") == "1024");
+    CHECK(get_file(group + "/grain/cpu.shares") == "1024");
+    starts_with(false);
+    CHECK(get_file(group + "/cpu.shares").substr(0, 1) == "2");
+    put_file(p.path(g) + "/exit", "");
+}
+
 TEST_CASE("a grain starts in no control group with other limits than its own") {
     Place p;
     const std::string cookie = std::to_string(::getpid());

@@ -10,6 +10,7 @@
 
 #include "base/files.h"
 #include "base/text.h"
+#include "commands/dcs/frame/table.h"
 #include "commands/dcs/run/placeholders.h"
 
 namespace dcs::commands {
@@ -42,11 +43,14 @@ std::string closed_directory(const MapPlan &plan, std::int64_t uid) {
 
 std::string left_behind(const MapPlan &plan, const FileWords &files) {
     if (!files.any() || files.by_input(plan.columns)) return "";
+    int number = 0;
     for (const std::string &column : columns_of(plan.inputs[0])) {
+        const std::string mark = plan.columns ? "{" + std::to_string(++number) + "}" : "{}";
         struct stat st {};
         if (!column.starts_with('/') && ::stat((plan.directory + "/" + column).c_str(), &st) == 0 &&
             S_ISREG(st.st_mode))
-            return column;
+            return "each grain runs in a directory of its own, without the file " + printable(column) + ": --file " +
+                   mark + " puts it there, as " + printable(column.substr(column.rfind('/') + 1));
     }
     return "";
 }
@@ -64,11 +68,13 @@ std::string read_by_shell(const MapPlan &plan) {
 }
 
 std::optional<Failure> check_outputs(const MapPlan &plan, const FileWords &files) {
+    std::vector<std::string> paths{files.input};
     for (const auto *pairs : {&files.files, &files.outputs})
-        for (const auto &[name, path] : *pairs)
-            if (plan.spread && path.find("{}") != std::string::npos)
-                return usage_failure("dcs map: " + path + " is one file, but a grain of -n has several inputs",
-                                     "{1}, {2} and so on name each, {#} is the number of the grain");
+        for (const auto &[name, path] : *pairs) paths.push_back(path);
+    for (const std::string &path : paths)
+        if (plan.spread && path.find("{}") != std::string::npos)
+            return usage_failure("dcs map: " + path + " is one file, but a grain of -n has several inputs",
+                                 "{1}, {2} and so on name each, {#} is the number of the grain");
     for (const FileWords::Pair &output : files.outputs)
         if (plan.inputs.size() > 1 && !has_placeholder(output.path, plan.columns))
             return usage_failure("dcs map: --output " + output.name + ": all grains would write " + output.path,
@@ -77,7 +83,7 @@ std::optional<Failure> check_outputs(const MapPlan &plan, const FileWords &files
 }
 
 std::optional<Failure> check_files(const MapPlan &plan, const FileWords &files) {
-    if (!files.any() && files.image.empty()) return std::nullopt;
+    if (!files.any() && files.image.empty() && files.input.empty()) return std::nullopt;
     std::set<std::string> directories, outputs;
     std::int32_t number = 0;
     for (const std::string &input : plan.inputs) {

@@ -13,7 +13,8 @@ namespace dcs::commands {
 std::string foreign_placeholder(const MapPlan &plan);
 // The first directory of inputs, or above one, that only its owner may pass and grains under `uid` do not; empty: none.
 std::string closed_directory(const MapPlan &plan, std::int64_t uid);
-// A column of the first input that is a file of the current directory, where grains with files of their own do not run.
+// What to say when the first input names a file of the current directory, where grains with files of their own do not
+// run; empty: it does not.
 std::string left_behind(const MapPlan &plan, const FileWords &files);
 // An input that the shell of `sh -c` would read as words of its own, because CMD puts it into the shell's text.
 std::string read_by_shell(const MapPlan &plan);

@@ -122,10 +122,14 @@ static void look_at(FileLook &reader, const PlannedFiles &planned) {
     for (const FileWords::Pair &file : brought.files)
         if (has_placeholder(file.path, plan.columns)) by_input.files.push_back(file);
         else reader.look(MapFile::input, inputs, file.path, file.path);
+    if (has_placeholder(brought.input, plan.columns)) by_input.input = brought.input;
+    else reader.look(MapFile::input, inputs, brought.input, brought.input);
     for (std::size_t i = 0; i < std::min(inputs, most_inputs); ++i) {
         for (const std::string &column : columns_of(plan.inputs[i])) reader.look(MapFile::input, i, column, column);
-        for (const auto &[name, path] : by_input.for_input(plan.inputs[i], static_cast<std::int32_t>(i + 1)).files)
+        const FileWords own = by_input.for_input(plan.inputs[i], static_cast<std::int32_t>(i + 1));
+        for (const auto &[name, path] : own.files)
             if (path != plan.inputs[i]) reader.look(MapFile::input, i, path, path);
+        if (own.input != plan.inputs[i]) reader.look(MapFile::input, i, own.input, own.input);
     }
 }
 

@@ -129,9 +129,7 @@ std::string ends_text(const MapWork &work) {
 
 // With files of its own a grain has no others. In a pool of several users grains do not run as the caller.
 void tell_closed(const MapPlan &plan, const FileWords &files, int session, Console &console) {
-    if (const std::string input = left_behind(plan, files); !input.empty())
-        console.note("each grain runs in a directory of its own, without the file " + printable(input) +
-                     ": --file {} puts the input there");
+    if (const std::string what = left_behind(plan, files); !what.empty()) console.note(what);
     const auto first = grain_now("", session, 1);
     const std::string directory = first && first->uid > 0 ? closed_directory(plan, first->uid) : "";
     if (directory.empty()) return;
@@ -313,6 +311,7 @@ Examples:
           "the end, as words: work of less than a second runs faster together"},
          {"file", 0, "[NAME=]PATH", any_text,
           "put this file into the directory of each grain, under its own name or NAME; {} as in CMD", "", Given::many},
+         {"input", 0, "PATH", some_text, "this file is the standard input of each grain (default: empty); {} as in CMD"},
          {"output", 0, "NAME=PATH", any_text,
           "a file that CMD makes in the grain's directory; it is copied to PATH, in which {} or {#} tells the\n"
           "grains apart; missing directories are made",
@@ -346,11 +345,11 @@ Examples:
          {"eta", 0, nullptr, no_value, "as --progress bar"}})),
     .notes = R"(In the words of CMD {} is replaced by the input, {.} by the input without its extension, {/} by its
 last path component, {//} by its directory, {/.} by its last component without extension, {#} by its number, from 1
-on. Without any of them, there or in --file, the input is
+on. Without any of them, there or in --file or --input, the input is
 appended. Several ::: make an input of each combination, the last list varying
 first; :::+ takes its list in step with the one before; :::: takes files of inputs. Then, and with --colsep, {1}, {2},
 {2.}, {-1/} are columns. CMD is not passed through a shell. Grains run in the current
-directory (with --file each in a separate one), with empty standard input.
+directory (with --file each in a separate one).
 
 The same command in the same directory with the same inputs is the same map. Run again after an interruption
 (Ctrl-C, kill -9, a reboot), it continues in its session until all output is written. A complete map starts

@@ -49,6 +49,8 @@ std::optional<Failure> take_file_words(const Arguments &arguments, FileWords &wo
     std::set<std::string> paths;
     if (const std::string path = written_twice(words, paths); !path.empty())
         return usage_failure("--output: two outputs would be written to " + path);
+    words.input = arguments.value("input").value_or("");
+    if (arguments.has("input") && words.input.empty()) return usage_failure("--input: the path is missing");
     words.image = arguments.value("image").value_or("");
     words.in_room = !words.image.empty() && !arguments.has("cwd");
     if (arguments.has("image") && words.image.empty()) return usage_failure("--image: the path is missing");
@@ -68,14 +70,16 @@ Result<std::string> program_of(const FileWords &words, bool brought, const std::
 }
 
 bool FileWords::by_input(bool columns) const {
-    return std::any_of(files.begin(), files.end(), [&](const Pair &f) { return has_placeholder(f.path, columns); });
+    return has_placeholder(input, columns) ||
+           std::any_of(files.begin(), files.end(), [&](const Pair &f) { return has_placeholder(f.path, columns); });
 }
 
-FileWords FileWords::for_input(const std::string &input, std::int32_t number) const {
+FileWords FileWords::for_input(const std::string &item, std::int32_t number) const {
     FileWords words = *this;
     const auto replace = [&](std::string &word) {
-        if (has_placeholder(word, is_columns(input))) word = words_of({word}, input, number)[0];
+        if (has_placeholder(word, is_columns(item))) word = words_of({word}, item, number)[0];
     };
+    replace(words.input);
     for (std::vector<Pair> *pairs : {&words.files, &words.outputs})
         for (Pair &pair : *pairs) {
             replace(pair.name);
@@ -91,6 +95,13 @@ std::string written_twice(const FileWords &words, std::set<std::string> &seen) {
     return "";
 }
 
+static Status readable(const std::string &path) {
+    struct stat about = {};
+    const bool there = ::stat(path.c_str(), &about) == 0 && ::access(path.c_str(), R_OK) == 0;
+    if (there && !S_ISDIR(about.st_mode)) return Status::ok();
+    return fail_errno(Code::io_error, "the file " + path + " cannot be read", there ? EISDIR : errno);
+}
+
 std::optional<Failure> check_places(const FileWords &words, std::set<std::string> &seen) {
     if (!words.image.empty() && ::access(words.image.c_str(), R_OK) != 0)
         return failure_of(
@@ -98,12 +109,9 @@ std::optional<Failure> check_places(const FileWords &words, std::set<std::string
             "an image is a file: `podman save -o FILE " + shell_word(words.image) + "` writes one of that name");
     for (const FileWords::Pair &file : words.files) {
         if (auto failure = bad_name("file", file.path, file.name)) return failure;
-        struct stat about = {};
-        const bool there = ::stat(file.path.c_str(), &about) == 0 && ::access(file.path.c_str(), R_OK) == 0;
-        if (there && !S_ISDIR(about.st_mode)) continue;
-        return failure_of(
-            "", fail_errno(Code::io_error, "the file " + file.path + " cannot be read", there ? EISDIR : errno));
+        if (const Status s = readable(file.path); !s) return failure_of("", s);
     }
+    if (const Status s = readable(words.input); !words.input.empty() && !s) return failure_of("", s);
     for (const FileWords::Pair &output : words.outputs) {
         if (auto failure = bad_name("output", output.path, output.name)) return failure;
         const std::string what = "the output " + output.path + " cannot be written";
@@ -137,6 +145,7 @@ void FileWords::put_into(d_grain &grain) {
         grain.programs = &program_;
         grain.program_count = 1;
     }
+    if (!input.empty()) grain.input_path = input.c_str();
     if (!image.empty()) grain.image = image.c_str();
     if (any() || in_room) grain.directory = nullptr;
 }

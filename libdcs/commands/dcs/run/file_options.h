@@ -1,5 +1,5 @@
 #pragma once
-// --file, --output and --image of `dcs run` and `dcs map`, file, output and image of `dcs submit`.
+// --file, --input, --output and --image of `dcs run` and `dcs map`, and the same of `dcs submit`.
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -19,6 +19,7 @@ struct FileWords {
     };
     std::vector<Pair> files;    // name in the grain's directory (empty: that of the path), path here
     std::vector<Pair> outputs;  // the same, after the run
+    std::string input;          // standard input; empty: none of these
     std::string program;        // CMD's file, if it goes along
     std::string image;          // of the container in which CMD runs; empty: none
     bool in_room = false;       // of the container, if no directory in it is named
@@ -28,8 +29,8 @@ struct FileWords {
     void put_into(d_grain &grain);
     // Is a file found by the input? It is then not appended to a command without placeholders.
     bool by_input(bool columns) const;
-    // Those of the grain for one input, which takes the places of {} and the like.
-    FileWords for_input(const std::string &input, std::int32_t number) const;
+    // Those of the grain for one input of the map, which takes the places of {} and the like.
+    FileWords for_input(const std::string &item, std::int32_t number) const;
 
 private:
     std::vector<d_file> list_;
@@ -40,7 +41,7 @@ private:
 // What a grain is submitted with and its d_grain points to, until the call is over.
 struct GrainTexts {
     std::vector<std::string> words;
-    std::string label;
+    std::string label, input;
     FileWords files;
     void put_into(d_grain &grain, const std::vector<char *> &environment, const wire::Demands &demands,
                   const std::string &directory);

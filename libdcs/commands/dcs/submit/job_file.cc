@@ -9,6 +9,7 @@
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/run/demand_options.h"
 #include "commands/dcs/run/file_options.h"
+#include "commands/dcs/run/placeholders.h"
 #include "commands/dcs/run/caller_environment.h"
 
 #define TOML_EXCEPTIONS 0
@@ -167,6 +168,7 @@ void JobReader::input(const toml::table &table, JobGrain &grain) {
     }
     std::string path;
     if (file == nullptr || !is_string("input-file", *file, path)) return;
+    if (grain.many && has_placeholder(path)) return void(grain.input_path = path);
     auto content = read_document(path, most_file_bytes);
     if (!content) return wrong(file->source().begin, "input-file: " + content.status().text);
     grain.input = std::move(*content);
@@ -338,7 +340,7 @@ Result<std::vector<std::string>> items_of_array(std::string_view text) {
     if (text.empty() || text.back() == ',')
         return fail(Code::invalid, "it must be ranges of numbers, such as 1-1000 or 1-5,9");
     std::vector<std::string> items;
-    for (const std::string_view word : words_of(text, ",")) {
+    for (const std::string_view word : dcs::words_of(text, ",")) {
         const auto range = range_of(word);
         if (!range) return range.status();
         if (range->count() + static_cast<std::int64_t>(items.size()) > most_job_grains)

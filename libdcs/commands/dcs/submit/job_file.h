@@ -16,6 +16,7 @@ struct JobGrain {             // a table [[grain]]: one grain, or one for each i
     std::vector<std::string> command;
     Arguments options;  // as of `dcs run`: those of [defaults], then its own
     std::string input;  // its standard input
+    std::string input_path;  // instead: of many grains that have different ones
     bool many = false;  // the items take the places of {} in the command
     std::vector<std::string> items;
     std::vector<std::size_t> after;  // places in JobFile::grains

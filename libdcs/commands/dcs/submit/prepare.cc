@@ -18,6 +18,7 @@ namespace {
 std::optional<Failure> prepare_part(const JobGrain &grain, const std::string &pool_directory, JobPart &part) {
     if (auto failure = take_demands(grain.options, part.demands)) return failure;
     if (auto failure = take_file_words(grain.options, part.files, grain.many)) return failure;
+    part.files.input = grain.input_path;
     const auto directory = start_directory(grain.options);
     if (!directory) return failure_of("", directory.status());
     part.directory = *directory;
@@ -72,7 +73,7 @@ std::string ident_of_job(const std::string &directory, const JobFile &file) {
         add_all(grain.items);
         add_all(options);
         add_all(after);
-        add(grain.input);
+        add(grain.input + grain.input_path);
     }
     return "submit-" + hex_of(pki::sha256_text(writer.bytes())).substr(0, 14);
 }
@@ -104,7 +105,7 @@ void check_inputs(const JobFile &file, const std::vector<JobPart> &parts, std::v
     std::set<std::string> none;
     for (const std::size_t i : JobFlow(file).take_startable()) {
         const FileWords &all = parts[i].files;
-        for (std::int32_t n = 0; n < (all.files.empty() && all.image.empty() ? 0 : file.grains[i].count()); ++n) {
+        for (std::int32_t n = 0; n < (all.files.empty() && all.image.empty() && all.input.empty() ? 0 : file.grains[i].count()); ++n) {
             FileWords words = files_of_grain(file.grains[i], parts[i], file.grains[i].first + n);
             words.outputs.clear();
             const auto failure = check_places(words, none);
@@ -122,6 +123,7 @@ void check_outputs(const JobFile &file, const std::vector<JobPart> &parts, std::
         for (std::int32_t n = 0; n < (parts[i].files.outputs.empty() ? 0 : file.grains[i].count()); ++n) {
             FileWords words = files_of_grain(file.grains[i], parts[i], file.grains[i].first + n);
             words.files.clear();  // a grain may make them for another
+            words.input.clear();
             auto failure = check_places(words, directories);
             if (const std::string path = written_twice(words, outputs); !path.empty() && !failure)
                 failure = usage_failure("two outputs would be written to " + path);
@@ -132,12 +134,17 @@ void check_outputs(const JobFile &file, const std::vector<JobPart> &parts, std::
     }
 }
 
+std::string for_item(const JobGrain &grain, std::int32_t number, const std::string &text) {
+    const std::int32_t item = number - grain.first;
+    return words_of({text}, grain.items[static_cast<std::size_t>(item)], item + 1, false)[0];
+}
+
 std::vector<std::string> words_of_grain(const JobGrain &grain, const JobPart &part, std::int32_t number) {
     std::vector<std::string> words = grain.command;
     const std::int32_t item = number - grain.first;
     if (grain.many)
-        words =
-            words_of(grain.command, grain.items[static_cast<std::size_t>(item)], item + 1, !part.files.by_input(false));
+        words = words_of(grain.command, grain.items[static_cast<std::size_t>(item)], item + 1,
+                         !part.files.by_input(false) && !has_placeholder(grain.input));
     words[0] = part.program;
     return words;
 }

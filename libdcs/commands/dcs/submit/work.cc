@@ -191,8 +191,11 @@ std::optional<Failure> JobWork::submit(std::size_t table, const std::set<std::in
             text.files = files_of_grain(grain, part, next);
             d_grain_order &order = orders.emplace_back();
             d_grain_order_init(&order, next);
-            order.grain.input = grain.input.empty() ? nullptr : grain.input.data();
-            order.grain.input_length = grain.input.size();
+            const bool own = grain.many && has_placeholder(grain.input);
+            if (own) text.input = for_item(grain, next, grain.input);
+            const std::string &input = own ? text.input : grain.input;
+            order.grain.input = input.empty() ? nullptr : input.data();
+            order.grain.input_length = input.size();
             text.put_into(order.grain, environment, part.demands, part.directory);
         }
         if (auto failure = submit_some(orders)) return failure;

@@ -64,6 +64,8 @@ std::vector<MapFile> files_of_job(const std::string &directory, const JobFile &f
 // What the tables say, and what this host says of their programs; each failure names its table.
 std::vector<JobPart> prepare_job(const JobFile &file, const std::string &pool_directory,
                                  std::vector<std::string> &errors);
+// Of a grain that is one of many: `text` with what takes the place of {} and the like.
+std::string for_item(const JobGrain &grain, std::int32_t number, const std::string &text);
 // The words of one of its grains.
 std::vector<std::string> words_of_grain(const JobGrain &grain, const JobPart &part, std::int32_t number);
 
