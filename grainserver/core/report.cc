@@ -127,10 +127,10 @@ void put_end(const Grain &g, bool too_much, SendReport &report) {
         put_mark(report, "the grain could not write its output on this host");
     } else if (asks_again(g)) {
         put_mark(report, "the grain asked to be restarted from its checkpoint");
-    } else if (g.facts.increments.empty() && !g.facts.strange.empty() && g.exit->signal == 0 &&
+    } else if (!g.facts.lost.empty() && g.exit->signal == 0 &&
                !planted("server.lost_output_is_none")) {  // a signal may have come before it had files
         report.limit = true;                              // it would do so on any host
-        report.reason = "its output is lost: " + g.facts.strange;
+        report.reason = "its output is lost: " + g.facts.lost;
         if (report.exit_code == 0) report.exit_code = exit_write_error;
     }
     if (report.innocent || !g.content.outputs) return;
@@ -247,8 +247,9 @@ void looked(Turn &t, Looked x) {
         if (g == nullptr || g->phase != Phase::ended) return;
         g->looked_after_end = true;
     }
-    if (!x.facts.strange.empty() && x.facts.strange != g->facts.strange)
-        t.log(Level::warning, to_text(x.id) + ": " + x.facts.strange);
+    for (const auto words : {&DirFacts::strange, &DirFacts::lost})
+        if (!(x.facts.*words).empty() && x.facts.*words != g->facts.*words)
+            t.log(Level::warning, to_text(x.id) + ": " + x.facts.*words);
     g->facts = std::move(x.facts);
     g->cpu_us = std::max(g->cpu_us, g->facts.usage.user_us + g->facts.usage.system_us);
     g->looked = true;

@@ -43,6 +43,7 @@ struct DirFacts {
     bool too_many = false;                               // more than increments_max
     wire::Usage usage;                                   // of the running process
     std::string strange;                                 // a file that is ignored, and why
+    std::string lost;                                    // of one that has ended: why its output is
     bool disk_full = false;                              // what it wrote last may be missing
 };
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/option_table.h"
 #include "base/require.h"
 #include "grainserver/files/grain_name.h"
 #include "grainserver/files/launcher_calls.h"
@@ -284,12 +285,27 @@ bool is_full(int directory, bool was = false) {
 }
 }  // namespace
 
+// Output that does not follow the increment `last`: of a grain that has left a number out, or not made both files.
+static std::string left_out(const files::Room &room, std::uint32_t last) {
+    const Result<std::vector<std::string>> names = list_directory(room.fd.get());
+    for (const std::string &name : names ? *names : std::vector<std::string>()) {
+        if (!name.starts_with("out.") && !name.starts_with("err.")) continue;
+        const auto number = number_of(name.substr(4), last + 1, UINT32_MAX);
+        struct stat st {};
+        const bool next = number == last + 1;  // a grain that dies in a checkpoint may have made one of them
+        if (!number || (next && (::fstatat(room.fd.get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0 || !st.st_size)))
+            continue;
+        return name + " does not follow out." + std::to_string(last) + " and err." + std::to_string(last);
+    }
+    return "";
+}
+
 // By the names that are expected: the room may have any number of others.
 DirFacts GrainFiles::look(const GrainId &id, std::uint32_t acked, bool ended) const {
     DirFacts facts;
     const Result<files::Room> room = files::open_room(grains_.get(), name_of(id));
     const bool removed = !room && room.status().code == Code::not_found;
-    if (ended && removed) facts.strange = "DCS_GRAIN_DIR was removed";
+    if (ended && removed) facts.lost = "DCS_GRAIN_DIR was removed";
     if (!room) return facts;
     const auto size_of = [&](const std::string &name) { return files::foreign_size(*room, name, &facts.strange); };
     facts.announced = size_of(files::announce_name) >= 0;
@@ -302,9 +318,12 @@ DirFacts GrainFiles::look(const GrainId &id, std::uint32_t acked, bool ended) co
         facts.too_many = facts.increments.size() > increments_max;
     }
     // The launcher makes the first, the grain library those after a checkpoint.
-    if (ended && facts.increments.empty() && facts.strange.empty())
-        facts.strange =
-            files::out_name(acked + 1) + " or " + files::err_name(acked + 1) + " was removed from DCS_GRAIN_DIR";
+    if (ended && facts.increments.empty())
+        facts.lost = !facts.strange.empty() ? facts.strange
+                                            : files::out_name(acked + 1) + " or " + files::err_name(acked + 1) +
+                                                  " was removed from DCS_GRAIN_DIR";
+    else if (ended && facts.announced && !facts.too_many)
+        facts.lost = left_out(*room, facts.increments.rbegin()->first);
     facts.disk_full = is_full(room->fd.get());
     if (ended) return facts;
     if (const Result<Fd> grain = directory_of(id)) facts.usage = usage_of(grain->get(), boot_id_);

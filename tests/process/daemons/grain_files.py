@@ -107,7 +107,10 @@ def removed_output(pool):
     for end, code, words in (('rm "$DCS_GRAIN_DIR"/out.1', 74, lost + " out.1 or err.1 was removed from DCS_GRAIN_DIR"),
                              ('rm -rf "$DCS_GRAIN_DIR"/*', 74, lost), ('rm -rf "$DCS_GRAIN_DIR"', 74, lost + " DCS_GRAIN_DIR removed"),
                              ('cd "$DCS_GRAIN_DIR" && ln out.1 kept', 74, lost + " out.1 2 names"),
-                             ('rm "$DCS_GRAIN_DIR"/err.1; exit 3', 3, lost), ("true", 0, "")):
+                             ('rm "$DCS_GRAIN_DIR"/err.1; exit 3', 3, lost), ("true", 0, ""),
+                             ('cd "$DCS_GRAIN_DIR" && >announce && >out.3 && >err.3', 74, lost + " err.3 does not follow out.1"),
+                             ('cd "$DCS_GRAIN_DIR" && >announce && echo more >out.2', 74, lost + " out.2 does not follow out.1"),
+                             ('cd "$DCS_GRAIN_DIR" && >announce && >out.2', 0, "")):
         done = pool.dcs("run", "--", "sh", "-c", "echo result; " + end, check=False)
         assert done.returncode == code and (tells(done.stderr, words) if words else done.stdout == b"result\n"), (end, done)
 
