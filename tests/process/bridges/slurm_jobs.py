@@ -190,6 +190,15 @@ def ends(slurm):
     ended(slurm, job, "TIMEOUT")
     assert about(slurm.read(f"slurm-{job}.out"), "dcs: ended on ran longer than its 1 s"), "once, by the command that saw it first"
     assert slurm.read(f"slurm-{job}.out").count("ended on") == 1
+    # A signal before that: to the script, or to its steps.
+    slurm.write("saves", "#!/bin/sh\n#SBATCH --signal=B:USR1@599 -t 10\ntrap 'echo saved; exit 0' USR1\nsleep 1000 & wait\n")
+    slurm.run("sbatch", "--wait", "-o", "saved", "saves")
+    assert slurm.read("saved") == "saved\n" and "--signal" not in slurm.said, slurm.said
+    slurm.run("sbatch", "--wait", "-t", "10", "--signal=SIGTERM@599", "-o", "saved", "--wrap", "sleep 1000; echo $?")
+    assert slurm.read("saved").split("\n")[-2] == "143", slurm.read("saved")
+    assert about(slurm.refused("sbatch", "--signal=LOUD", "--wrap", "true"), "--signal=LOUD B:USR1@120")
+    slurm.run("sbatch", "--wait", "--signal=USR1", "--wrap", "true")
+    assert about(slurm.said, "--signal no effect no time limit"), slurm.said
     job = slurm.run("sbatch", "--parsable", "-o", "nowhere/out", "--wrap", "true")
     assert about(slurm.said, "no directory nowhere fails")
     ended(slurm, job, "FAILED")

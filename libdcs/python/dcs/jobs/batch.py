@@ -35,12 +35,18 @@ if [ "$mode" != append ] && [ ! -p "$out" ]; then : >"$out"; fi
 exec >>"$out"
 if [ "$mode" != append ] && [ -n "$err" ] && [ ! -p "$err" ]; then : >"$err"; fi
 if [ -z "$err" ]; then exec 2>&1; else exec 2>>"$err"; fi
-unset DCS_JOB_KEY DCS_JOB_START
+if [ -n "$DCS_JOB_SIGNAL" ]; then
+    # SIGNAL SECONDS WHOM: to the script alone, or to all processes of the job but the script
+    (set -- $DCS_JOB_SIGNAL; trap "" "$1"; sleep "$2"; case $3 in
+    script) kill -s "$1" $$ ;;
+    *) for one in $(ps -s $$ -o pid=); do [ "$one" = $$ ] || kill -s "$1" "$one"; done ;; esac) </dev/null >/dev/null 2>&1 &
+fi
+unset DCS_JOB_KEY DCS_JOB_START DCS_JOB_SIGNAL
 if [ -z "$name" ]; then exec "$@"
 elif [ -n "$shell" ]; then exec "$shell" "$room/$name" "$@"
 else exec "$room/$name" "$@"; fi
 """
-OWN = "DCS_GRAIN_DIR DCS_GRAIN_SEQUENCE DCS_AUTH_FD DCS_PATIENCE_S DCS_UMASK DCS_JOB_KEY DCS_JOB_START DCS_JOBS_IGNORE".split()
+OWN = "DCS_GRAIN_DIR DCS_GRAIN_SEQUENCE DCS_AUTH_FD DCS_PATIENCE_S DCS_UMASK DCS_JOB_KEY DCS_JOB_START DCS_JOB_SIGNAL DCS_JOBS_IGNORE".split()
 
 
 @dataclass
@@ -71,6 +77,7 @@ class Batch:
     host: str = ""
     resources: Dict[str, int] = field(default_factory=dict)  # named ones of the pool
     path: str = ""  # of the script, when it was submitted
+    signal: str = ""  # before the time limit: its name, after how many seconds, and "script" or "steps"
 
     def text(self) -> str:
         return json.dumps(asdict(self))
@@ -85,6 +92,8 @@ class Batch:
         env = {name: value for name, value in self.env.items() if name not in OWN}
         env.update((_slurm_variables if self.dialect == "slurm" else _sge_variables)(self, leader, number, task))
         env.update(DCS_UMASK=self.umask, DCS_JOB_KEY=self.key, DCS_JOB_START=WRAPPER)
+        if self.signal:
+            env["DCS_JOB_SIGNAL"] = self.signal
         mode = self.mode
         if not mode:
             mode = "truncate" if str(leader) in os.path.basename(out) or str(number) in os.path.basename(out) else "append"

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 import time
 from typing import Dict, List, Optional, Sequence, Tuple
@@ -27,7 +28,7 @@ OPTIONS = (
     Option("-A --account", "NAME", note="a pool has no accounts"), Option("-q --qos", "NAME", note="a pool has no classes of service"),
     Option("--comment", "TEXT", note="no command shows it"), Option("--mail-type", "WHEN", note="no mail is sent"),
     Option("--mail-user", "NAME", note="no mail is sent"), Option("--no-requeue", note=RERUN),
-    Option("--signal", "SIGNAL", note="a job at its time limit ends without a warning"),
+    Option("--signal", "[B:]SIGNAL[@SECONDS]"),
     Option("--nice", "[N]", note="jobs start in the order of their submission"),
     Option("-s --oversubscribe", "[WHAT]", note="a host may run as many jobs as it has slots, cores and memory"),
     Option("--cpu-bind", "HOW", note="the host's kernel places processes"), Option("--hint", "HOW", note="the host's kernel places processes"),
@@ -87,6 +88,20 @@ def begin(text: str) -> float:
         at = time.mktime(today[:3] + told[3:6] + today[6:8] + (-1,))
         return at if at > time.time() else at + 86400
     raise Wrong(f"--begin={text}: not a time such as now+2hours, 18:30 or 2026-03-01T06:00")
+
+
+def warning(text: str, limit_s: int, notes: Options) -> str:
+    """[B:]SIGNAL[@SECONDS] before the time limit, as Batch.signal."""
+    found = re.fullmatch(r"(?:(B):)?(?:SIG)?([A-Z]+[12]?|\d+)(?:@(\d+))?", text)
+    name = found[2] if found else ""
+    try:
+        name = signal.Signals(int(name)).name[3:] if name.isdigit() else signal.Signals["SIG" + name].name[3:]
+    except (KeyError, ValueError):
+        raise Wrong(f"--signal={text}: it must be [B:]SIGNAL[@SECONDS], as B:USR1@120") from None
+    if limit_s == 0:
+        notes.noted["--signal"] = "the job has no time limit (--time)"
+        return ""
+    return f"{name} {max(0, limit_s - int(found[3] or 60))} {'script' if found[1] else 'steps'}"
 
 
 def yes_or_no(text: str) -> bool:
@@ -213,6 +228,8 @@ def understand(words: Sequence[str], options: Options) -> Tuple[Batch, Values]:
                   "slurm_script", "", arguments, exported(values), tasks, most, cores, memory,
                   limit(last(values, "time") or "0") if last(values, "time") not in ("infinite", "UNLIMITED") else 0, mask, partition,
                   umask(), host=here(), resources=resources(values), path=absolute(rest[0], working_directory()) if rest else "")
+    if (text := last(values, "signal")) is not None:
+        batch.signal = warning(text, batch.wall_s, options)
     each = whole(last(values, "cpus-per-task") or "1", "--cpus-per-task", 1)
     batch.env.update(SLURM_CPUS_PER_TASK=str(each), SLURM_NTASKS=str(cores // each), SLURM_NPROCS=str(cores // each))
     return batch, values
