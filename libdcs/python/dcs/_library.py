@@ -96,7 +96,7 @@ def _declare(library: Any) -> Any:
 
 def library() -> Any:
     global _loaded
-    program = getattr(sys.modules["__main__"], "dcs_loads", None)  # in a grain of an executor, before its function is called
+    program = getattr(sys.modules.get("__main__"), "dcs_loads", None)  # in a grain of an executor, before its function is called
     if program is not None:
         raise RuntimeError(f"{program} calls DCS while a host loads it to call one of its functions: put what only the control "
                            'program does below `if __name__ == "__main__":`')

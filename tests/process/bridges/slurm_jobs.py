@@ -249,6 +249,8 @@ def refusals(slurm):
         assert about(slurm.refused("sbatch", *words, "--wrap", "true"), wanted), (words, slurm.said)
     assert about(slurm.refused("sbatch", data="echo no interpreter\n"), "first line interpreter")
     assert about(slurm.refused("sbatch", "nosuch.sh"), "nosuch.sh cannot be read")
+    slurm.refused("sbatch", "--test-only", "--wrap", "true", env={"DCS_JOBS_IGNORE": "test-only"})  # it would run
+    assert "DCS_JOBS_IGNORE" not in slurm.said
     assert slurm.run("squeue", "-h") == ""
     job = slurm.run("sbatch", "--parsable", "--account=x", "-p", "short", "--mail-type=END", "--mail-user=a", "-onosuch/o", "-enosuch/e", "-H", "--wrap", "true", env={"DCS_JOBS_IGNORE": "hold"})
     for words in ("--account no effect accounts", "--partition=short no host class", "--mail-type, --mail-user have no effect: no mail", "-H DCS_JOBS_IGNORE"):

@@ -74,7 +74,7 @@ def exports(pool, disk):
     assert b"changes" not in done.stderr and b"scheduler's disk" not in done.stderr, done
     os.unlink(full)
     pool.dcs("session", "export", session, cwd=disk)
-    words = f"session {session} removed (its command had not ended)"
+    words = f"session {session} removed (it was not closed)"
     wait_for("its removal", lambda: words.encode() in pool.dcs("session", "clean", "--older", "1s", "--yes").stdout)
 
 

@@ -133,6 +133,23 @@ def killed(pool, folder):
     assert folder.map("abcdbe", *WAITS).stdout == b"a\nb\nc\nd\nb\ne\n" and folder.ran() == "abbcde", third
 
 
+def settings(pool, folder):
+    """Another --env, --file or --input makes another map: none takes results of the other, also while that one runs."""
+    for name in ("x", "y"):
+        folder.write(name, name + "\n")
+    waits = "until test -e {}/free; do sleep 0.05; done; echo $S; cat".format(folder.path)
+    for option, shown in (("--env", "{0}\n"), ("--input", "\n{0}\n"), ("--file", "\n{0}\n")):
+        said = {"--env": "S={}", "--input": "{}", "--file": "f={}"}[option]
+        words = ["--", "sh", "-c", waits + (" f" if option == "--file" else "")]
+        numbers = [folder.map("1", "--detach", option, said.format(name), *words).stdout for name in ("x", "y", "x")]
+        assert numbers[0] == numbers[2] != numbers[1], numbers
+        folder.write("free")
+        for name in ("x", "y"):
+            done = folder.map("1", option, said.format(name), *words)
+            assert done.stdout.decode() == shown.format(name), done
+        os.remove(os.path.join(folder.path, "free"))
+
+
 def main():
     with Pool(2, 1) as pool:
         folder = Folder(pool)
@@ -140,7 +157,8 @@ def main():
         changes(folder)
         lost(folder)
         killed(pool, folder)
-    print("4 passed, 0 failed")
+        settings(pool, folder)
+    print("5 passed, 0 failed")
 
 
 if __name__ == "__main__":

@@ -72,6 +72,9 @@ TEST_CASE("the ident is the same for the same map, and for no other") {
         {{"printf", "%s\n", "{}"}, "/tmp/x", {"1", "2", "3"}}, {{"printf", "%s\n{}"}, "/tmp", {"1", "2", "3"}},
         {{"printf", "%s\n", "{}"}, "/tmp", {"12", "3"}},       {{"printf", "%s\n", "{}", "/tmp"}, "", {"1", "2", "3"}},
         {{"printf", "%s\n", "{}"}, "/tmp", {"1", "3", "2"}},
+        {.command = plan.command, .directory = "/tmp", .inputs = plan.inputs, .spread = true},
+        {.command = plan.command, .directory = "/tmp", .inputs = plan.inputs, .settings = {"env", "A=1"}},
+        {.command = plan.command, .directory = "/tmp", .inputs = plan.inputs, .settings = {"file", "A=1"}},
     };
     for (const MapPlan &other : others) CHECK(ident_of(other) != ident_of(plan));
     CHECK(ident_of(plan, 2) == ident_of(others[0]));

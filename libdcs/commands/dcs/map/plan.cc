@@ -47,6 +47,7 @@ std::string ident_of(const MapPlan &plan, std::size_t inputs) {
     add_words(writer, plan.command);
     add_words(writer, {plan.directory});
     if (plan.spread) writer.raw("spread");
+    if (!plan.settings.empty()) add_words(writer, plan.settings);
     add_words(writer, plan.inputs, inputs);
     return "map-" + hex_of(pki::sha256_text(writer.bytes()).substr(0, digest_bytes));
 }

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,6 +38,7 @@ namespace {
 constexpr int grain_number = 1;
 constexpr int end_patience_s = 5;
 constexpr int watch_s = 5;
+constexpr int quiet_input_ms = 2000;
 constexpr int given_up = 125;  // the standard error of such a grain says why, as with 126
 
 struct Command : GrainTexts {
@@ -70,6 +72,9 @@ int input_descriptor() {
     const int flags = ::fcntl(STDIN_FILENO, F_GETFL);
     if (::isatty(STDIN_FILENO) == 1 || flags < 0 || (flags & O_ACCMODE) == O_WRONLY) return -1;
     tell_if_rest();
+    pollfd input{STDIN_FILENO, POLLIN, 0};
+    if (::poll(&input, 1, quiet_input_ms) == 0)
+        std::fputs("dcs run: reading standard input to its end; with -n it is not read\n", stderr);
     return STDIN_FILENO;
 }
 

@@ -79,7 +79,7 @@ int remove(const Call &call, const std::vector<Session> &chosen) {
             std::printf("session %s removed%s\n", session.name().c_str(),
                         session.damaged()      ? " (it was damaged)"
                         : session.terminated() ? ""
-                                               : " (its command had not ended)");
+                                               : " (it was not closed)");
     }
     if (call.format == Format::json) print_document("dcs.session.clean/1", "cleaned", json_array(cleaned));
     return exits::ok;

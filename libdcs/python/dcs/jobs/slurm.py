@@ -39,7 +39,7 @@ OPTIONS = (
     Option("-x --exclude", "HOSTS", refusal="--constraint=CLASS takes hosts of a class"),
     Option("--reservation", "NAME", refusal="a pool has no reservations"), Option("--time-min", "LIMIT", refusal="--time=LIMIT is exact"),
     Option("--tmp", "SIZE", refusal="the host's owner limits what a job keeps on disk"),
-    Option("-M --clusters", "NAMES", refusal="DCS_DIR names the pool"), Option("--test-only", refusal="`dcs host ls` shows the hosts"),
+    Option("-M --clusters", "NAMES", refusal="DCS_DIR names the pool"), Option("--test-only", refusal="`dcs host ls` shows the hosts", firm=True),
     Option("--uid", "USER", refusal="a job belongs to the user who submits it"), Option("--kill-on-invalid-dep", "yes|no"),
 )
 ABOUT = """Submits a script as a job of the pool, as Slurm's sbatch does, and prints its number. squeue shows the job,

@@ -30,11 +30,12 @@ def leave(command: str, text: str) -> NoReturn:
 @dataclass(frozen=True)
 class Option:
     """`names`: all spellings, the last one is its key. `value`: "": it takes none; "[X]": it may take one. `note`: it is
-    accepted, and this says why it has no effect. `refusal`: what there is instead."""
+    accepted, and this says why it has no effect. `refusal`: what there is instead; `firm`: and the user cannot ignore it."""
     names: str
     value: str = ""
     note: str = ""
     refusal: str = ""
+    firm: bool = False
 
     @property
     def key(self) -> str:
@@ -118,9 +119,10 @@ class Options:
 
     def _judge(self, option: Option, name: str, value: Optional[str]) -> None:
         if option.refusal:
-            if option.key not in self.ignored:
+            if option.key not in self.ignored or option.firm:
                 said = name if value is None else f"{name}={value}" if name.startswith("--") else f"{name} {value}"
-                raise Wrong(f"{said}: {option.refusal} (DCS_JOBS_IGNORE={option.key} ignores the option)")
+                ignores = "" if option.firm else f" (DCS_JOBS_IGNORE={option.key} ignores the option)"
+                raise Wrong(f"{said}: {option.refusal}{ignores}")
             self.noted[name] = "DCS_JOBS_IGNORE names it"
         elif option.note:
             self.noted[name] = option.note
