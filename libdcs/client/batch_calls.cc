@@ -81,6 +81,8 @@ private:
 
 Status Submission::check_numbers() {
     if (Status s = check_session(session_); !s) return s;
+    if (count_ > PTRDIFF_MAX / sizeof(d_grain_order))
+        return fail(Code::invalid, "count is " + std::to_string(count_) + ": no array is so long");
     if (count_ > 0 && !orders_) return fail(Code::invalid, "orders is NULL, but count is " + std::to_string(count_));
     if (count_ > 0 && (!sound_size<d_grain_order>(orders_->struct_size) ||
                        orders_->struct_size <= offsetof(d_grain_order, grain) + sizeof(size_t)))

@@ -20,7 +20,7 @@ Result<std::string> token_for(const Pool &pool, With with) {
 Result<wire::AnyMessage> converse(Pool &pool, const wire::AnyMessage &request, How how) {
     if (Status s = adopt_remote(pool); !s) return s;
     auto token = token_for(pool, how.with);
-    if (!token && !pool.ident().empty()) {
+    if ((!token || token->empty()) && !pool.ident().empty()) {
         if (Status s = get_auth(pool, pool.ident()); !s) return s;
         token = token_for(pool, how.with);
     }

@@ -258,6 +258,8 @@ Status LocalFiles::add(wire::FileRole role, const d_file &file, wire::GrainSpec 
 }
 
 Status LocalFiles::add_input(const d_grain &grain, wire::GrainSpec &spec) {
+    if (grain.input_fd < -1)
+        return fail(Code::invalid, "input_fd is " + std::to_string(grain.input_fd) + ": a descriptor, or -1 for none");
     if (!grain.input_path && grain.input_fd < 0) return Status::ok();
     if (grain.input_length > 0 || (grain.input_path && grain.input_fd >= 0))
         return fail(Code::invalid, "the input is given twice: one of input, input_path and input_fd");

@@ -118,6 +118,8 @@ Status query(Pool &pool, const d_row_sizes *from, int type, const char *user, in
     if (type < D_Q_SYSTEM || type > D_Q_HOSTS_DELINQUENT)
         return fail(Code::invalid, "query_type is " + std::to_string(type) + ": it must be one of D_Q_...");
     if (Status s = check_user(user); !s) return s;
+    if (session_num != -1)
+        if (Status s = check_session(session_num); !s) return s;
     wire::Query request;
     request.type = kinds[type].type;
     request.status = kinds[type].status;

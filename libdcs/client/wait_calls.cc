@@ -159,6 +159,8 @@ int d_pool_gwait_many(struct d_pool *pool, int block, int session_num, int max, 
 
 int d_pool_gwait_streams(struct d_pool *pool, int block, int session_num, struct d_result *result, FILE **output,
                          FILE **error) {
+    put(output, static_cast<FILE *>(nullptr));
+    put(error, static_cast<FILE *>(nullptr));
     return c_call(pool, [&](Pool &p) -> Status {
         if (result)
             if (Status s = check_results(result); !s) return s;
@@ -171,6 +173,8 @@ int d_pool_gwait_streams(struct d_pool *pool, int block, int session_num, struct
 
 int d_gwait(int block, int session_num, int *grain_num, int *completed, int *sent, int *termsig, int *retcode,
             struct rusage *rusage, size_t *outlen, char **output, size_t *errlen, char **error) {
+    put(output, static_cast<char *>(nullptr));
+    put(error, static_cast<char *>(nullptr));
     d_result r;
     d_result_init(&r, 1);
     if (const int failed = d_pool_gwait_result(nullptr, block, session_num, &r); failed != D_OK) return failed;

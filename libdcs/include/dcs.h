@@ -13,7 +13,7 @@
  * seconds in the environment, otherwise 30), so that it takes effect once. D_E_UNREACHABLE: the request was not
  * sent, and nothing has changed. D_E_BROKEN: it was sent, and its answer did not arrive; a later d_resume_ses and the
  * same calls repeat it safely. A scheduler that is connected but silent is given four times as long (at
- * least 10 s). If there is no pool, calls fail at once.
+ * least 10 s), and once more over a new connection. If there is no pool, calls fail at once.
  *
  * Errors. Each call lists its own errors after "Errors:". Every call that asks the scheduler can also return
  *   D_E_UNREACHABLE, D_E_BROKEN   as above
@@ -31,7 +31,8 @@
  *
  * Thread-safe: all calls except d_pool_close; each thread has a separate connection to each pool, closed when the
  * thread ends. Grains that several threads submit at the same time, one a call, share requests. After a fork the
- * child continues with the same token and sessions over new connections. Signals do not interrupt a call, and no call
+ * child continues with the same token and sessions over new connections; what was not reported before the fork is
+ * reported to the parent and to the child. Signals do not interrupt a call, and no call
  * raises SIGPIPE. pthread_cancel does not end a thread in a call, also in a wait, but after it.
  *
  * Structs that a program fills or reads begin with struct_size, their length as the program was compiled; the
@@ -323,12 +324,14 @@ int d_gwait_many(int block, int session_num, int max, struct d_result *results, 
 int d_pool_gwait_many(struct d_pool *pool, int block, int session_num, int max, struct d_result *results, int *count);
 
 /* Takes the next result as d_gwait_result, with its complete outputs as streams that the caller reads and closes.
- * result, output and error may be NULL; the strings of *result are NULL. After an error the result is not taken.
+ * result, output and error may be NULL; the strings of *result are NULL. After an error the result is not taken, and
+ * *output and *error are NULL.
  * Errors: as d_gwait_result. */
 int d_pool_gwait_streams(struct d_pool *pool, int block, int session_num, struct d_result *result, FILE **output,
                          FILE **error);
 
-/* Kills a grain, durably: after D_OK the grain does not run again, and a result that was not reported is discarded.
+/* Kills a grain, durably: after D_OK the grain does not run again, and a result that was not reported is discarded. One
+ * that was reported, also to an earlier run, stays, and is reported again in a replay.
  * Errors: D_E_GRAIN_UNKNOWN, D_E_SESSION_UNKNOWN, D_E_SESSION_CLOSED, D_E_SESSION_TAKEN, D_E_REPLAY_END (the
  * record of a terminated session has it unkilled), D_E_INVALID. */
 int d_gkill(int session_num, int grain_num);

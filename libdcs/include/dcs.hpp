@@ -403,7 +403,8 @@ public:
     bool wait(result &to, int batch = 1) { return take(D_BLOCK, to, batch); }
     // The same without waiting. false: none yet, or no more.
     bool poll(result &to) { return take(D_NO_BLOCK, to, 1); }
-    result_range results(int batch = 64) { return result_range(this, batch); }
+    result_range results(int batch = 64) & { return result_range(this, batch); }
+    result_range results(int batch = 64) && = delete;  // of a session that ends before the first step
 
     // The grain does not run again, and a result that was not yet taken is discarded; results() takes some ahead.
     void kill(int number) { check(d_pool_gkill(where_.handle(), number_, number)); }

@@ -77,7 +77,7 @@ const char *d_lock_errortext(void);         /* this thread's last denial or erro
  * expireafter > interval >= ifelapsed; for an hourly job, for example, 90 and 15 minutes.
  * host: NULL or "" is the local host.
  * now: the start of this pass of the program, so that all its atoms are judged at one time; 0 is the current time.
- * An atom that was run since `now` is denied. `now` must not be in the future.
+ * An atom that was run since `now` is denied. A `now` in the future counts as the current time.
  *
  * The request is denied, in this order, if another holder has had the atom for less than expireafter, or if the last
  * run ended less than ifelapsed ago. A holder that has exceeded expireafter is ended with its whole process tree, by
@@ -191,8 +191,8 @@ int d_lock_leave(d_lock *lock);
  *
  * Takes one slot in each of `count` limits, all or none. A limit is a name, and not also the operator of a lock without
  * operand; at most limits[i] slots of names[i] are held at a time (0: none). The number may differ from call to call,
- * and all present holders count. D_LOCK_LIMIT: a limit is full. Waiters are served in order of arrival. note: shown in
- * listings, at most 64 bytes, may be NULL. */
+ * and all present holders count. D_LOCK_LIMIT: a limit is full. Waiters are served in order of arrival. note: listings
+ * show its first 64 bytes; may be NULL. */
 typedef struct d_slots d_slots;
 int d_slot_take(const char *const names[], const int limits[], size_t count, int64_t wait, const char *note,
                 d_slots **slots);

@@ -87,7 +87,19 @@ std::int64_t nanoseconds(long minutes) {
     return minutes >= D_LOCK_NEVER_MINUTES ? no_limit : minutes * D_LOCK_MINUTE;
 }
 
+// D_LOCK_AUTO is no time to wait, and no pause.
+Status not_negative(const char *name, std::int64_t value) {
+    if (value >= 0) return Status::ok();
+    return fail(Code::invalid, std::string(name) + " is " + std::to_string(value) + ": it must not be negative");
+}
+
 Result<LockRequest> request_of(const d_lock_request &wish) {
+    const std::pair<const char *, std::int64_t> numbers[] = {
+        {"expire_max", wish.expire_max}, {"interval", wish.interval}, {"now", wish.now},
+        {"wait", wish.wait},             {"grace[0]", wish.grace[0]}, {"grace[1]", wish.grace[1]},
+        {"grace[2]", wish.grace[2]},     {"max_kills", wish.max_kills}};
+    for (const auto &[name, value] : numbers)
+        if (Status s = not_negative(name, value); !s) return s;
     const bool by_path = wish.path != nullptr;
     if (!by_path && wish.operator_ == nullptr) return fail(Code::invalid, "a lock needs an operator or a path");
     Result<Place> place = by_path ? place_of(wish.path, ".lock")
@@ -99,11 +111,10 @@ Result<LockRequest> request_of(const d_lock_request &wish) {
     request.if_elapsed = wish.if_elapsed;
     request.expire_after = wish.expire_after;
     if (wish.expire_max > 0) request.bounds.expire_max = wish.expire_max;
-    request.interval_hint = std::max<std::int64_t>(wish.interval, 0);
+    request.interval_hint = wish.interval;
     request.pass = moment_of(wish.now);
     request.wait = deadline(wish.wait);
-    request.grace = {std::max<std::int64_t>(wish.grace[0], 0), std::max<std::int64_t>(wish.grace[1], 0),
-                     std::max<std::int64_t>(wish.grace[2], 0)};
+    request.grace = {wish.grace[0], wish.grace[1], wish.grace[2]};
     request.max_kills = wish.max_kills;
     request.since = wish.since_start != 0 ? Since::start : Since::end;
     request.queue = wish.queue != 0;
@@ -325,6 +336,7 @@ int d_slot_take(const char *const names[], const int limits[], std::size_t count
     *slots = nullptr;
     if (names == nullptr || limits == nullptr || count == 0) return refuse(D_LOCK_FAILED, "no limit was named");
     return guarded([&] {
+        if (const dcs::Status s = c_api::not_negative("wait", wait); !s) return refuse(s);
         std::vector<SlotWish> wishes;
         for (std::size_t i = 0; i < count; ++i) {
             if (names[i] == nullptr) return refuse(D_LOCK_FAILED, "the name of a limit is missing");

@@ -137,6 +137,9 @@ static void answers(void) {
     CHECK(d_lock_release(NULL, 1) == D_LOCK_FAILED && d_lock_adopt(NULL) == D_LOCK_FAILED && d_lock_fd(NULL) == -1);
     CHECK(strcmp(d_lock_reason_word(D_LOCK_TOO_SOON), "too-soon") == 0);
     CHECK(strcmp(d_lock_reason_word(77), "unknown") == 0);
+    request.wait = D_LOCK_AUTO;
+    CHECK(d_lock_get(&request, &answer, &lock) == D_LOCK_FAILED && strstr(d_lock_errortext(), "wait is -1"));
+    request.wait = 0;
     request.operator_ = NULL;
     CHECK(d_lock_get(&request, &answer, &lock) == D_LOCK_FAILED);
     request.path = "no-slash";
@@ -343,6 +346,7 @@ static void slots(void) {
     CHECK(d_slot_list("total", holders, 1, &count) == 0 && count == 0);
     CHECK(d_slot_take(both, none, 1, 0, NULL, &a) == D_LOCK_LIMIT);
     CHECK(d_slot_take(both, wrong, 1, 0, NULL, &a) == D_LOCK_FAILED);
+    CHECK(d_slot_take(both, limits, 1, -1, NULL, &a) == D_LOCK_FAILED && strstr(d_lock_errortext(), "wait is -1"));
     CHECK(d_slot_take(both, limits, 0, 0, NULL, &a) == D_LOCK_FAILED);
     CHECK(d_slot_release(NULL) == D_LOCK_FAILED && d_slot_list(NULL, holders, 1, &count) == D_LOCK_FAILED);
 }

@@ -165,6 +165,7 @@ std::vector<Case> of_files() {
                   g.input_path = "/etc/passwd";
                   g.input_fd = 0;
               }),
+        field("input_fd -7 -1 none", D_E_INVALID, [](d_grain &g) { g.input_fd = -7; }),
         field("cannot read input_fd Bad descriptor", D_E_INVALID, [](d_grain &g) { g.input_fd = 12345; }),
         field("cannot read /proc/self/mem Input/output error", D_E_IO_ERROR,
               [](d_grain &g) { g.input_path = "/proc/self/mem"; }),
@@ -189,6 +190,13 @@ std::vector<Case> of_numbers_and_names() {
         {"results not NULL", D_E_INVALID, [] { return d_gwait_many(0, 1, 1, nullptr, &count); }},
         {"session 4711 not", D_E_SESSION_UNKNOWN, [] { return wait_one(4711); }},
         {"info is NULL", D_E_INVALID, [] { return d_query(D_Q_SYSTEM, nullptr, -1, -1, nullptr); }},
+        {"count 18446744073709551615 array", D_E_INVALID,
+         [] {
+             static d_grain_order order;
+             d_grain_order_init(&order, 1);
+             return d_gexec_many(1, &order, SIZE_MAX, nullptr, nullptr);
+         }},
+        {"session_num -2 2147483647", D_E_INVALID, [] { return d_query(D_Q_GRAINS, nullptr, -2, -1, &info); }},
         {"query_type 99 D_Q_", D_E_INVALID, [] { return d_query(99, nullptr, -1, -1, &info); }},
         {"stream \"both\" checkpoint", D_E_INVALID, [] { return d_grain_stream(nullptr, 1, 1, "both", &file); }},
         {"file is NULL", D_E_INVALID, [] { return d_grain_stream(nullptr, 1, 1, "out", nullptr); }},

@@ -197,7 +197,7 @@ TEST_CASE("the weight of grains is the owner's of now, not of when the launcher 
     };
     make(p.dir.path + "/proc/self/cgroup", "3:cpu:/\n");
     make(p.dir.path + "/proc/self/mountinfo", "31 23 0:28 / /cg rw - cgroup cgroup rw,cpu\n");
-    for (const std::string place : {group, group + "/grain", group + "/probe"}) make(place + "/cpu.shares", "");
+    for (const std::string &place : {group, group + "/grain", group + "/probe"}) make(place + "/cpu.shares", "");
     put_file(group + "/probe/tasks", "");
     starter::Cgroups groups;
     INFO(groups.open("dcs-1-2", p.dir.path));
