@@ -147,16 +147,20 @@ after = "second"
 
 def longer_array(pool, folder):
     """A file with other contents is other work, which is said."""
-    def submit(array, *options):
-        with open(os.path.join(folder, "grows.toml"), "w") as file:
+    def submit(array, *options, place=folder, cwd=folder):
+        with open(os.path.join(place, "grows.toml"), "w") as file:
             file.write(f'[[grain]]\ncommand = ["echo", "{{}}"]\narray = "1-{array}"\n')
-        done = pool.dcs("submit", "--wait", *options, "grows.toml", cwd=folder)
+        done = pool.dcs("submit", "--wait", *options, "grows.toml" if place == cwd else os.path.join(place, "grows.toml"), cwd=cwd)
         assert tells(done.stdout, f"{array} grains 0 failed"), done
         return done.stderr
     assert b"other contents" not in submit(2)
     number = pool.json("session", "show", "last")["session"]["session"]
     assert tells(submit(3), f"session {number} ran this file with other contents all run")
     assert b"other contents" not in submit(4, "--new")
+    elsewhere = os.path.join(folder, "elsewhere")
+    os.mkdir(elsewhere)
+    assert b"other contents" not in submit(5, place=elsewhere, cwd=elsewhere), "a file of that name in another directory"
+    assert tells(submit(6, cwd=elsewhere), "ran this file with other contents"), "the same file in other words"
 
 
 def main():

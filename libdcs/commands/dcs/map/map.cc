@@ -173,6 +173,14 @@ void conclude(const MapWork &work, const MapPlan &plan, const FileWords &files, 
     if (listed > 0) tell_closed(plan, files, opened.session, console);
 }
 
+// A file that has changed while grains ran, except what they wrote to their own inputs; empty: none.
+std::string changed_meanwhile(const OpenedMap &opened, const MapPlan &plan, const std::vector<MapFile> &now) {
+    const std::string changed = changed_in_command(opened.files, now);
+    if (!changed.empty() || changed_in_inputs(opened.files, now).empty()) return changed;
+    const SessionsAnswer ours = sessions_of({std::to_string(opened.session)});
+    return ours.failure ? "" : changed_after_its_grain(ours.sessions[0], plan);
+}
+
 // Was a grain of another session submitted as this map would?
 std::function<bool(const wire::GrainRow &)> alike_to(const MapPlan &plan, const MapOptions &options) {
     return [&](const wire::GrainRow &row) {
@@ -279,6 +287,9 @@ int map(const Call &said) {
         console.give_up(call_failure("session " + std::to_string(opened.session) + " was not closed", error),
                         call.format, exits::map_failed);
     console.keep_bar();
+    if (const std::string changed = changed_meanwhile(opened, plan, files(plan.inputs.size())); !changed.empty())
+        console.note("warning: " + changed + " has changed while this map ran: if grains read it, results of both " +
+                     "versions may be mixed. --new runs all grains again");
     conclude(work, plan, options.files, opened, failures, whole, console);
     std::_Exit(
         exit_for_failed(failures + work.lost()));  // the watching threads still look at this frame; outputs are flushed

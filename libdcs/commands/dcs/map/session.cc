@@ -29,6 +29,9 @@ OpenedMap failed(const Failure &failure) { return {.failure = failure}; }
 
 std::string name_of(const Session &session) { return "session " + std::to_string(session.session); }
 
+// Without the list of inputs behind CMD.
+std::string_view words_of_command(std::string_view command) { return command.substr(0, command.find(" ::: ")); }
+
 // "since 07:12:03", with the day if that is another one; empty if unknown.
 std::string since_text(pid_t pid) {
     ProcessStat stat;
@@ -186,9 +189,14 @@ OpenedMap Opening::begin_other(const std::vector<Session> &own) {
     if (!refused.empty()) return begin_new({}, refused + ", so all run");
     OpenedMap opened = begin_new({}, "");
     if (opened.failure || own.empty()) return opened;
-    const std::string before = before_with_same_words(
-        own, opened.session, "map-", "the same words with other inputs, files or environment, or elsewhere");
-    if (!before.empty()) opened.how += "; " + before;
+    const SessionsAnswer ours = sessions_of({std::to_string(opened.session)});
+    if (ours.failure || ours.sessions[0].command.empty()) return opened;
+    const std::string_view words = words_of_command(ours.sessions[0].command);
+    const auto same = std::find_if(own.rbegin(), own.rend(), [&](const Session &other) {
+        return other.ident.starts_with("map-") && words_of_command(other.command) == words;
+    });
+    if (same != own.rend())
+        opened.how += "; " + ran_before(*same, "the same words with other inputs, files or environment, or elsewhere");
     return opened;
 }
 
@@ -335,6 +343,7 @@ OpenedMap Opening::open() {
     opened.done_before += std::ssize(earlier_);
     opened.earlier = std::move(earlier_);
     opened.environment = std::move(environment_);
+    opened.files = fingerprint_of(files_);
     if (claims_) {
         claims_->leave();
         opened.claims = std::move(claims_);

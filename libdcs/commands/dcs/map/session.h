@@ -31,6 +31,7 @@ struct OpenedMap {
     std::string how;                             // for people, behind "session N: "
     std::string environment;                     // for people, how it differs; may be empty
     std::string warning;                         // the same of files
+    std::string files;                           // fingerprint of what they are
     std::optional<locks::SessionClaims> claims;  // that this process works for the session, while it lives
     std::optional<Failure> failure;
 };
@@ -49,10 +50,8 @@ std::string other_environment(const Session &session, int grain, const GrainsNow
 // Takes --session, --new, --replay and --resume-failed of the call.
 OpenedMap open_map(const Call &call, const WholeMap &map, const GrainsNow &now);
 
-// "session 7 ran WHAT, so all run": the last one before this that the same words began, with an ident of this prefix;
-// empty: there is none.
-std::string before_with_same_words(const std::vector<Session> &own, int session, const std::string &prefix,
-                                   const std::string &what);
+// "session 7 ran WHAT, so all run", of the one that a session here points to.
+std::string ran_before(const Session &session, const std::string &what);
 
 // Of a session: those that failed or were killed.
 std::optional<Failure> failed_grains(const Session &session, std::vector<int> &grains);

@@ -1,6 +1,4 @@
 // What is asked and changed of a session of an earlier run.
-#include <algorithm>
-
 #include "client/call.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/query/grains.h"
@@ -8,25 +6,12 @@
 #include "session.h"
 
 namespace dcs::commands {
-namespace {
 
-// Without the list of inputs behind CMD.
-std::string_view words_of_command(std::string_view command) { return command.substr(0, command.find(" ::: ")); }
-
-}  // namespace
-
-std::string before_with_same_words(const std::vector<Session> &own, int session, const std::string &prefix,
-                                   const std::string &what) {
-    const SessionsAnswer ours = sessions_of({std::to_string(session)});
-    if (ours.failure || ours.sessions[0].command.empty()) return "";
-    const auto same = std::find_if(own.rbegin(), own.rend(), [&](const Session &other) {
-        return other.ident.rfind(prefix, 0) == 0 &&
-               words_of_command(other.command) == words_of_command(ours.sessions[0].command);
-    });
-    if (same == own.rend()) return "";
-    const bool left = same->ready + same->running > 0;
-    return "session " + std::to_string(same->session) + (left ? " still runs " : " ran ") + what + ", so all run" +
-           (left ? " (`dcs session close " + std::to_string(same->session) + "` ends it)" : "");
+std::string ran_before(const Session &session, const std::string &what) {
+    const std::string number = std::to_string(session.session);
+    const bool left = session.ready + session.running > 0;
+    return "session " + number + (left ? " still runs " : " ran ") + what + ", so all run" +
+           (left ? " (`dcs session close " + number + "` ends it)" : "");
 }
 
 std::optional<Failure> failed_grains(const Session &session, std::vector<int> &grains) {

@@ -3,11 +3,13 @@
 #include <csignal>
 #include <cstdio>
 #include <fcntl.h>
+#include <filesystem>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/text.h"
@@ -22,6 +24,7 @@
 #include "commands/dcs/query/scheduler.h"
 #include "commands/dcs/run/caller_environment.h"
 #include "commands/dcs/run/fresh_session.h"
+#include "pki/digest.h"
 #include "process/spawn.h"
 #include "work.h"
 
@@ -33,7 +36,7 @@ constexpr int taking_over_s = 60;
 constexpr long shown_each_ms = 250;
 
 struct Job {
-    std::string name, ident;  // of the file; of its sessions
+    std::string name, place, ident;  // of the file; which one it is, 4 hex digits; of its sessions
     JobFile file;
     std::vector<JobPart> parts;
     std::vector<MapFile> files;
@@ -83,6 +86,8 @@ std::optional<Failure> read_job(const Call &call, Job &job) {
     job.parts = prepare_job(job.file, call.directory, errors);
     if (!errors.empty()) return errors_in_file(errors);
     job.ident = ident_of_job(*directory, job.file);
+    const std::filesystem::path whole = std::filesystem::path(*directory) / job.name;
+    job.place = hex_of(pki::sha256_text(whole.lexically_normal().string())).substr(0, 4);
     job.files = files_of_job(*directory, job.file, job.parts);
     Arguments session = job.file.session;
     for (const auto &option : call.arguments.options)
@@ -93,8 +98,7 @@ std::optional<Failure> read_job(const Call &call, Job &job) {
 struct OpenedJob {
     int session = 0;
     bool complete = false;            // all succeeded in an earlier run
-    std::string how, changed, other;  // changed: a program or file, since the session began; other: an earlier one
-    std::string environment;          // how it differs
+    std::string how, changed, other, environment;  // changed: a file, since the session began; other: an earlier one
     std::optional<Failure> failure;
 };
 
@@ -157,11 +161,14 @@ OpenedJob open_job(const Call &call, const Job &job, Console &console) {
         check_inputs(job.file, job.parts, errors);
         if (!errors.empty()) return {.failure = errors_in_file(errors)};
         const OpenedSession fresh = open_fresh_session(
-            ident_of_run(job.ident, fingerprint_of(job.files), std::to_string(job.file.count) + "-" + random_suffix()));
+            ident_of_run(job.ident, fingerprint_of(job.files), std::to_string(job.file.count) + "-" + job.place + random_suffix().substr(0, 4)));
         opened = {.session = fresh.number, .how = counted(job.file.count, "grain"), .failure = fresh.failure};
-        if (!call.arguments.has("new"))
-            opened.other =
-                before_with_same_words(own.sessions, fresh.number, "submit-", "this file with other contents");
+        const auto same = std::find_if(own.sessions.rbegin(), own.sessions.rend(), [&](const Session &session) {
+            const std::string &ident = session.ident;
+            return ident.starts_with("submit-") && ident.substr(ident.rfind('-') + 1).starts_with(job.place);
+        });
+        if (same != own.sessions.rend() && !call.arguments.has("new"))
+            opened.other = ran_before(*same, "this file with other contents");
         return opened;
     }
     take_up(job, *last, opened, console);
@@ -382,8 +389,7 @@ of `dcs run` without dashes: class, cores, memory, time, attempts, urgent, cwd, 
 
 The same file in the same directory is the same work, also with other demands and limits (time, memory, cores and so
 on) and in another environment: run again after an interruption, the command continues in its session; after failures it
-runs the failed grains
-and those that did not run, with what is new; a complete one prints how it ended.
+runs the failed grains and those that did not run, with what is new; a complete one prints how it ended.
 Outputs: `dcs session cat N`. A grain that did not make one of its outputs, or whose output cannot be written here, has
 failed.
 
