@@ -106,8 +106,8 @@ public:
         std::int32_t nice = 0;
     };
     NewSessions new_sessions;
-    // Submissions change the demands of ready grains. Set before other threads submit.
-    bool new_demands = false;
+    // What submissions change, as in wire::Gexec. Set while no other thread submits.
+    bool new_demands = false, new_environment = false, again = false;
     // Called once in a call that has waited for the scheduler for a few seconds: why (empty: it is connected, and does
     // not answer), and after how long the call gives up. Set before other threads call.
     using Waits = void (*)(const std::string &why, dcs::Duration gives_up);

@@ -77,14 +77,21 @@ Status close_session(Pool &pool, int number) {
 constexpr std::uint64_t most_in_group = 64 * 1024;
 
 Status submit_alone(Pool &pool, GroupedGrain &grain, LocalFiles &files) {
-    wire::Gexec request{.session = grain.session, .grain = grain.order.grain, .new_demands = pool.new_demands};
+    wire::Gexec request{.session = grain.session,
+                        .grain = grain.order.grain,
+                        .new_demands = pool.new_demands,
+                        .new_environment = pool.new_environment,
+                        .again = pool.again};
     request.spec = std::move(grain.order.spec);
     return files.submit(pool, wire::AnyMessage(std::move(request)));
 }
 
 // All of them happen or none.
 Status submit_group(Pool &pool, const std::vector<GroupedGrainPtr> &grains) {
-    wire::GexecMany request{.session = grains.front()->session, .new_demands = pool.new_demands};
+    wire::GexecMany request{.session = grains.front()->session,
+                            .new_demands = pool.new_demands,
+                            .new_environment = pool.new_environment,
+                            .again = pool.again};
     for (const GroupedGrainPtr &grain : grains) request.orders.push_back(grain->order);
     return LocalFiles().submit(pool, wire::AnyMessage(std::move(request)));
 }

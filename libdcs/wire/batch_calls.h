@@ -15,7 +15,7 @@ struct GrainOrder {
 struct GexecMany {
     std::int32_t session = 0;
     std::vector<GrainOrder> orders;  // no grain twice
-    bool new_demands = false;        // as in Gexec
+    bool new_demands = false, new_environment = false, again = false;  // as in Gexec
 };
 
 struct GwaitMany {  // -> GrainResults, or ErrorReply as for Gwait
@@ -34,7 +34,8 @@ struct GrainResults {
 template <class A> void serialize(A &a, GrainOrder &x, unsigned) { a & DCS_FIELD(grain) & DCS_FIELD(spec); }
 template <class A> void serialize(A &a, GexecMany &x, unsigned) {
     a & DCS_FIELD(session) & at_most(limits::batch_grains, DCS_FIELD(orders))
-      & shown_since<9>(DCS_FIELD(new_demands));
+      & shown_since<9>(DCS_FIELD(new_demands)) & shown_since<9>(DCS_FIELD(new_environment))
+      & shown_since<9>(DCS_FIELD(again));
 }
 template <class A> void serialize(A &a, GwaitMany &x, unsigned) {
     a & DCS_FIELD(session) & DCS_FIELD(next) & DCS_FIELD(most) & DCS_FIELD(block)

@@ -46,7 +46,7 @@ struct SetHost {  // -> Done
 // Restarts a ready or running grain from its last checkpoint: its failures, its nogo set and its rest
 // are cleared. From its user, a master or root.
 // and_after, for a finished or killed grain: discards its result and every decision that followed its delivery
-// (RESTARTABLE_PROGRAMS.md). `forgets`: so many decisions, as the caller knows; -1: no others, and no session is opened.
+// (RESTARTABLE_PROGRAMS.md). `forgets`: so many decisions, as the caller knows.
 struct RestartGrain {  // -> Done
     std::string user;
     std::int32_t session = 0, grain = 0;

@@ -87,6 +87,9 @@ struct Gexec {  // -> Done
     GrainSpec spec;
     // A recorded grain may differ in its demands: a ready one takes the new ones, any other keeps its own.
     bool new_demands = false;
+    bool new_environment = false;  // with new_demands: the same of its environment
+    // A recorded grain that failed or was killed begins again, with what is new: nothing was decided on its result.
+    bool again = false;
 };
 struct Gkill {
     std::string user;
@@ -298,7 +301,8 @@ template <class A> void serialize(A &a, GrainSpec &x, unsigned) {
       & at_most(limits::label_bytes, DCS_FIELD(label)) & at_most(limits::grain_files, DCS_FIELD(files));
 }
 template <class A> void serialize(A &a, Gexec &x, unsigned) { 
-    a & DCS_FIELD(session) & DCS_FIELD(grain) & DCS_FIELD(spec) & shown_since<9>(DCS_FIELD(new_demands));
+    a & DCS_FIELD(session) & DCS_FIELD(grain) & DCS_FIELD(spec) & shown_since<9>(DCS_FIELD(new_demands))
+      & shown_since<9>(DCS_FIELD(new_environment)) & shown_since<9>(DCS_FIELD(again));
 }
 template <class A> void serialize(A &a, Gkill &x, unsigned) {
     a & at_most(limits::name_bytes, DCS_FIELD(user)) & DCS_FIELD(session) & DCS_FIELD(grain);

@@ -205,7 +205,9 @@ bool reinstate(Draft &d, const GrainKey &key);
 bool take_back(Draft &d, const GrainKey &key, const wire::HeldGrain &held, HostId id);
 
 // ---- restart --and-after (forget_after.cc) --------------------------------------------------
-// The grain is there. `forgets`: so many submissions the caller expects to go, else nothing happens; -1: it goes alone.
+// A grain that is over is as submitted, at the front of its queue. What it used stays on its account; its leases go on.
+void begin_again(Draft &d, const GrainKey &key);
+// The grain is there. `forgets`: so many submissions the caller expects to go, else nothing happens.
 void forget_after(Draft &d, const Caller &caller, const GrainKey &key, std::int32_t forgets);
 
 // ---- d_gwait (wait_grain.cc) --------------------------------------------------------------

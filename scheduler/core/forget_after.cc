@@ -7,9 +7,7 @@
 #include "scheduler/core/decisions.h"
 
 namespace dcs::core {
-namespace {
 
-// As submitted, at the front of its queue. What it used stays on its account; its leases go on.
 void begin_again(Draft &d, const GrainKey &key) {
     const Grain &old = *d.state.grain(key);
     Grain &g = d.grain(key);
@@ -35,6 +33,8 @@ void begin_again(Draft &d, const GrainKey &key) {
     if (!g.files->outputs.empty())
         for (wire::GrainFile &file : g.files.edit().outputs) file.digest.clear(), file.size = 0;
 }
+
+namespace {
 
 void erase(Draft &d, const GrainKey &key, const Grain &old, std::set<HostId> &freed) {
     if (old.status() == GrainStatus::running) {
@@ -67,14 +67,14 @@ void choose(Draft &d, const GrainKey &key, std::int32_t stand, std::vector<Grain
 }
 
 // No program holds the session until its control program resumes it; a running one has seen what is forgotten.
-void set_back(Draft &d, const SessionKey &key, std::int32_t shown, SessionStatus status, const std::string &by) {
+void set_back(Draft &d, const SessionKey &key, std::int32_t shown, const std::string &by) {
     dismiss_waiters(d, key,
                     fail(Code::session_taken, "results of session " + to_text(key) + " were forgotten by " + by +
                                                   ": run the control program again"));
     SessionInfo &info = d.info(key);
     info.shown = std::min(info.shown, shown);
     info.sent = std::min(info.sent, shown);
-    info.status = status;
+    info.status = SessionStatus::active;
     info.token = TokenHash{};
 }
 
@@ -84,25 +84,22 @@ void forget_after(Draft &d, const Caller &caller, const GrainKey &key, std::int3
     const Session &session = *d.state.session(key.session);
     const Grain &grain = *d.state.grain(key);
     if (Status s = may_forget(session, key, grain); !s) return d.refuse(caller, s);
-    const bool closed = session.info.status == SessionStatus::terminated;
-    const bool alone = forgets < 0;       // nothing was decided on it, says the caller
-    const bool opens = closed && !alone;  // else it waits there until its control program reopens the session
+    const bool opens = session.info.status == SessionStatus::terminated;
     if (opens)
         if (Status s = check_session_quota(d.state, key.session.user); !s) return d.refuse(caller, s);
     // So many results stand; whatever was decided with more of them goes.
     const bool killed = grain.status() == GrainStatus::killed;
     const std::int32_t end = killed ? grain.as<Killed>().after : grain.as<Finished>().result_index;
-    const std::int32_t stand = alone ? session.info.shown : std::min(end, session.info.shown);
+    const std::int32_t stand = std::min(end, session.info.shown);
     std::vector<GrainNumber> gone, again;
-    if (alone) again.push_back(key.grain);
-    else choose(d, key, stand, gone, again);
-    if (!alone && static_cast<std::int32_t>(gone.size()) != forgets)
+    choose(d, key, stand, gone, again);
+    if (static_cast<std::int32_t>(gone.size()) != forgets)
         return d.refuse(
             caller,
             fail(Code::refused, "session " + to_text(key.session) + " has changed: " + std::to_string(gone.size()) +
                                     " submissions would be forgotten, expected " + std::to_string(forgets)));
     if (!gone.empty()) raise_fences(d, key.session, session);  // for leases of those that are not there any more
-    set_back(d, key.session, stand, opens ? SessionStatus::active : session.info.status, caller.user);
+    set_back(d, key.session, stand, caller.user);
     std::set<HostId> freed;
     for (auto it = again.rbegin(); it != again.rend(); ++it) begin_again(d, {key.session, *it});
     for (const GrainNumber number : gone)

@@ -34,7 +34,8 @@ struct Submission {
     std::set<GrainNumber> numbers{};
     std::set<Shape> shapes{};  // that the session has no ready grain of
     std::vector<const SubmitGrain *> fresh{};
-    std::vector<const SubmitGrain *> amended{};  // ready grains that get other demands
+    std::vector<const SubmitGrain *> amended{};  // ready grains that get other demands, or another environment
+    std::vector<const SubmitGrain *> again{};    // those that failed or were killed, and begin again
     std::vector<GrainNumber> repeated{};
     wire::Done done{};
 };
@@ -60,6 +61,14 @@ bool refuse(Draft &d, const Caller &caller, bool batch, const SubmitGrain &call,
     return false;
 }
 
+// It was killed, failed, or did not make one of its outputs.
+bool without_success(const Grain &grain) {
+    const auto lacks = [](const wire::GrainFile &output) { return output.digest.empty(); };
+    const bool finished = grain.status() == GrainStatus::finished;
+    return grain.status() == GrainStatus::killed || grain.has_failed() ||
+           (finished && std::ranges::any_of(grain.files->outputs, lacks));
+}
+
 // The number is in use: the same call again, a different one, or a mistake.
 bool meet_existing(Submission &s, const SubmitGrain &call, const GrainKey &key) {
     const Grain &grain = *s.d.state.grain(key);
@@ -68,20 +77,21 @@ bool meet_existing(Submission &s, const SubmitGrain &call, const GrainKey &key) 
         return refuse(s.d, s.caller, s.batch, call,
                       fail(Code::grain_exists, "grain " + to_text(key) + " exists already"));
     const bool amends = grain.fingerprint != call.fingerprint && grain.fingerprint == call.as_demanded;
-    if (amends && grain.status() == GrainStatus::ready) {
-        s.amended.push_back(&call);
+    if (!amends && grain.fingerprint != call.fingerprint) {
+        s.d.effect(ReplyDifference{s.caller.conn, s.caller.request, key, call.params});
+        return false;
+    }
+    const bool begins = call.again && without_success(grain);
+    if (begins || (amends && grain.status() == GrainStatus::ready)) {
+        (begins ? s.again : s.amended).push_back(&call);
         note_shape(s, call);
     }
-    if (amends || grain.fingerprint == call.fingerprint) {
-        s.repeated.push_back(call.grain);
-        if (grain.request != s.caller.request) {
-            ++s.done.repeated;
-            s.done.killed += grain.status() == GrainStatus::killed;
-        }
-        return true;
+    s.repeated.push_back(call.grain);
+    if (grain.request != s.caller.request) {
+        ++s.done.repeated;
+        s.done.killed += !begins && grain.status() == GrainStatus::killed;
     }
-    s.d.effect(ReplyDifference{s.caller.conn, s.caller.request, key, call.params});
-    return false;
+    return true;
 }
 
 // False: the call was refused.
@@ -133,9 +143,9 @@ Status check_shapes(const Submission &s) {
 
 // What one user and one session may have waiting.
 Status check_room(const Submission &s) {
-    if (s.fresh.empty() && s.amended.empty()) return Status::ok();
+    if (s.fresh.empty() && s.amended.empty() && s.again.empty()) return Status::ok();
     std::uint64_t bytes = 0;
-    for (const auto *calls : {&s.fresh, &s.amended})
+    for (const auto *calls : {&s.fresh, &s.amended, &s.again})
         for (const SubmitGrain *call : *calls) bytes += stored_by(*call);
     if (Status status = check_stored(s.d.state, s.key.user, s.caller.privileged, bytes); !status) return status;
     const auto more = static_cast<std::int64_t>(s.fresh.size());
@@ -199,11 +209,18 @@ void submit(Submission s) {
     if (Status room = check_room(s); !room) return s.d.refuse(s.caller, room);
     Shared<wire::Demands> near = near_demands(s.d.state, s.key, s.fresh);
     for (const SubmitGrain *call : s.fresh) near = record(s.d, s.caller, *call, {s.key, call->grain}, near);
+    for (auto call = s.again.rbegin(); call != s.again.rend(); ++call) {
+        begin_again(s.d, {s.key, (*call)->grain});
+        if (s.d.state.grain({s.key, (*call)->grain})->fingerprint != (*call)->fingerprint) s.amended.push_back(*call);
+    }
     for (const SubmitGrain *call : s.amended) near = amend(s.d, *call, {s.key, call->grain}, near);
     for (const GrainNumber number : s.repeated) try_again(s.d, {s.key, number});
     for (const SubmitGrain *call : s.fresh) forgive_program(s.d, {s.key.user, call->program});
     s.d.reply(s.caller, s.done);
-    for (const auto *calls : {&s.fresh, &s.amended})
+    if (!s.again.empty())
+        s.d.event("session " + to_text(s.key) + ": grains without success begin again: " +
+                  std::to_string(s.again.size()));
+    for (const auto *calls : {&s.fresh, &s.amended, &s.again})
         for (const SubmitGrain *call : *calls) s.d.follow_up(PlaceGrain{{s.key, call->grain}});
 }
 

@@ -38,7 +38,8 @@ struct SubmitGrain {
     GrainFiles files;
     std::uint32_t program = 0;  // digest of argv[0], not 0
     Fingerprint fingerprint{};
-    Fingerprint as_demanded{};  // with the demands of the recorded grain, if the call may change those
+    Fingerprint as_demanded{};  // with the demands and environment of the recorded grain that the call may change
+    bool again = false;         // as in wire::Gexec
     Payload params;             // wire::pack(spec)
 };
 // clang-format off

@@ -109,7 +109,7 @@ void Turn::take_one(Arrival arrival) {
 // Whatever it does to the process is the sender's doing.
 Decoded Turn::decode_one(const Arrival &arrival) {
     suspect(concerns(*connections_.find(arrival.conn)));
-    DecodeContext context{connections_, state_, outside_, uploads_, imports_, contents_, live_, renewals_};
+    DecodeContext context{connections_, state_, store_, outside_, uploads_, imports_, contents_, live_, renewals_};
     try {
         return decode(context, arrival);
     } catch (const std::bad_alloc &) {

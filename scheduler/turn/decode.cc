@@ -4,6 +4,7 @@
 #include "base/planted.h"
 #include "pki/digest.h"
 #include "scheduler/core/decisions.h"
+#include "scheduler/record/read_blob.h"
 #include "scheduler/turn/judge_report.h"
 #include "scheduler/turn/payload.h"
 #include "wire/checks.h"
@@ -42,7 +43,18 @@ core::GetAuth get_auth(Outside &outside, wire::GetAuth call) {
     return begin;
 }
 
-core::SubmitGrain submission(const core::State &state, const std::string &user, wire::Gexec call) {
+// Of a submission that differs from this grain: with what the grain has of all that it may change.
+Fingerprint as_recorded(store::Store &store, const GrainKey &key, const core::Grain &there, wire::Gexec &call) {
+    wire::GrainSpec &spec = call.spec;
+    spec.label.clear();
+    spec.demands = *there.demands;
+    if (call.new_environment)
+        if (const auto packed = record::read_params(store, key, there))
+            if (auto recorded = wire::unpack_spec(*packed)) spec.env = std::move(recorded->env);
+    return pki::fingerprint(wire::pack(spec));
+}
+
+core::SubmitGrain submission(DecodeContext &context, const std::string &user, wire::Gexec call) {
     wire::GrainSpec &spec = call.spec;
     core::SubmitGrain submit;
     submit.session = call.session;
@@ -59,12 +71,11 @@ core::SubmitGrain submission(const core::State &state, const std::string &user, 
         submit.fingerprint = pki::fingerprint(wire::pack(spec));
     }
     submit.params = payload_of(std::move(packed));
-    const core::Grain *there = call.new_demands ? state.grain({{user, call.session}, call.grain}) : nullptr;
-    if (there != nullptr && there->fingerprint != submit.fingerprint) {
-        spec.label.clear();
-        spec.demands = *there->demands;
-        submit.as_demanded = pki::fingerprint(wire::pack(spec));
-    }
+    submit.again = call.again;
+    const GrainKey key{{user, call.session}, call.grain};
+    const core::Grain *there = call.new_demands ? context.state.grain(key) : nullptr;
+    if (there != nullptr && there->fingerprint != submit.fingerprint)
+        submit.as_demanded = as_recorded(context.store, key, *there, call);
     return submit;
 }
 
@@ -79,15 +90,16 @@ struct ToRequest {
         return true;
     }
     bool operator()(wire::Gexec &m) {
-        *request = submission(context.state, user, std::move(m));
+        *request = submission(context, user, std::move(m));
         return true;
     }
     bool operator()(wire::GexecMany &m) {
         auto grains = std::make_shared<std::vector<core::SubmitGrain>>();
         grains->reserve(m.orders.size());
         for (wire::GrainOrder &order : m.orders)
-            grains->push_back(submission(context.state, user,
-                                         wire::Gexec{m.session, order.grain, std::move(order.spec), m.new_demands}));
+            grains->push_back(submission(context, user,
+                                         wire::Gexec{m.session, order.grain, std::move(order.spec), m.new_demands,
+                                                     m.new_environment, m.again}));
         *request = core::SubmitGrains{m.session, std::move(grains)};
         return true;
     }

@@ -13,6 +13,7 @@
 #include "scheduler/turn/live.h"
 #include "scheduler/turn/outside.h"
 #include "scheduler/turn/uploads.h"
+#include "store/store.h"
 
 namespace dcs::turn {
 
@@ -31,6 +32,7 @@ inline Decoded hang_up(std::string note) { return {.close = true, .note = std::m
 struct DecodeContext {
     Connections &connections;
     const core::State &state;
+    store::Store &store;
     Outside &outside;
     Uploads &uploads;
     Imports &imports;

@@ -1,9 +1,10 @@
 #!/usr/bin/python3
-"""The same command with other limits: what failed and what never ran takes them, what finished stays. A failed attempt that is
+"""The same command with other limits or in another environment: what failed and what never ran takes them, what finished stays. A failed attempt that is
 repeated leaves the last line of its standard error."""
 import os
+import subprocess
 
-from pool import Pool, tells
+from pool import Pool, program, tells, wait_for
 
 
 def runs_of(folder, item):
@@ -73,23 +74,99 @@ def the_last_line_of_a_failed_attempt(pool, folder):
     assert tells(pool.dcs("session", "log", "last").stdout, "code 4: no licence")
 
 
+def other_environment(pool, folder):
+    """What failed runs again in the environment of now, also with other limits; what succeeded stays, and no value is shown."""
+    def map_of(*inputs, colour, options=(), code=0):
+        pool.env["COLOUR"] = colour
+        done = pool.dcs("map", *options, "--", "sh", "-c", 'echo $1$COLOUR >>ran; test $1 = good || test "$COLOUR" = blue', "sh", ":::",
+                        *inputs, cwd=folder, check=False)
+        assert done.returncode == code, done
+        assert b"blue" not in done.stderr and b"red" not in done.stderr, done
+        return done.stderr
+
+    def ran():
+        with open(os.path.join(folder, "ran")) as file:
+            return sorted(file.read().split())
+    differs = "environment differs (COLOUR): grains that run again new others keep theirs"
+    assert b"environment" not in map_of("good", "bad", colour="red", code=1) + map_of("good", "bad", colour="red", code=1)
+    told = map_of("good", "bad", colour="blue", options=["--time", "600"])
+    assert tells(told, "1 of 2 grains runs again") and tells(told, differs) and told.count(b"COLOUR") == 1, told
+    assert ran() == ["badblue", "badred", "badred", "goodred"]
+    assert pool.json("grain", "show", "last:2")["grain"]["wall_s"] == 600
+    assert "COLOUR=red" in pool.json("grain", "show", "last:1")["grain"]["env"]
+    map_of("one", "two", colour="red", code=2)
+    assert tells(map_of("one", "two", colour="red", options=["--env", "COLOUR=blue", "--resume-failed"]), differs)
+    assert ran()[-4:] == ["oneblue", "onered", "twoblue", "twored"]
+    pool.dcs("session", "close", "last", check=False)
+    assert b"environment" not in map_of("one", "two", colour="red", options=["--replay"])
+
+
+def interrupted_and_other(pool, folder):
+    """In a session that is still open what begins again does so with what is new, also while other grains run."""
+    path = lambda name: os.path.join(folder, name)
+    words = ["map", "--", "sh", "-c", "test $1 = waits || exec test \"$COLOUR\" = blue; until test -e go; do sleep 0.05; done", "sh", ":::", "fails"]
+    for more, options in ((["waits"], ["--resume-failed"]), ([], [])):
+        pool.env["COLOUR"] = "red"
+        with pool.start([program("dcs"), *words, *more], cwd=folder, stderr=subprocess.DEVNULL) as running:
+            session = wait_for("a failure", lambda: (rows := pool.json("session", "ls")["sessions"]) and rows[-1]["failed"] == 1 and
+                               rows[-1]["running"] == len(more) and rows[-1]["session"])
+            running.kill()
+        pool.env["COLOUR"] = "blue"
+        with pool.start([program("dcs"), words[0], "--time", "600", *options, *words[1:], *more], cwd=folder, stderr=subprocess.PIPE) as again:
+            wait_for("its success", lambda: pool.json("session", "show", str(session))["session"]["failed"] == 0)
+            with open(path("go"), "w"):
+                pass
+            told = again.communicate(timeout=300)[1]
+        assert again.returncode == 0 and tells(told, "environment differs (COLOUR)"), told
+        assert pool.json("grain", "show", f"{session}:1")["grain"]["wall_s"] == 600
+        assert not more or pool.json("grain", "show", f"{session}:2")["grain"]["wall_s"] == 0
+        os.remove(path("go"))
+
+
+def other_environment_of_a_file(pool, folder):
+    with open(os.path.join(folder, "job.toml"), "w") as file:
+        file.write("""[[grain]]
+name = "first"
+command = ["sh", "-c", "echo first$COLOUR >>ran"]
+[[grain]]
+name = "second"
+command = ["sh", "-c", "echo second$COLOUR >>ran; test $COLOUR = blue"]
+after = "first"
+[[grain]]
+command = ["sh", "-c", "echo third$COLOUR >>ran"]
+after = "second"
+""")
+    for colour, code in (("red", 10), ("blue", 0)):
+        pool.env["COLOUR"] = colour
+        done = pool.dcs("submit", "--wait", "job.toml", cwd=folder, check=False)
+        assert done.returncode == code, done
+    assert tells(done.stderr, "environment differs (COLOUR)"), done
+    with open(os.path.join(folder, "ran")) as file:
+        assert file.read().split() == ["firstred", "secondred", "secondblue", "thirdblue"]
+
+
 def longer_array(pool, folder):
     """A file with other contents is other work, which is said."""
-    def submit(array, *options):
-        with open(os.path.join(folder, "grows.toml"), "w") as file:
+    def submit(array, *options, place=folder, cwd=folder):
+        with open(os.path.join(place, "grows.toml"), "w") as file:
             file.write(f'[[grain]]\ncommand = ["echo", "{{}}"]\narray = "1-{array}"\n')
-        done = pool.dcs("submit", "--wait", *options, "grows.toml", cwd=folder)
+        done = pool.dcs("submit", "--wait", *options, "grows.toml" if place == cwd else os.path.join(place, "grows.toml"), cwd=cwd)
         assert tells(done.stdout, f"{array} grains 0 failed"), done
         return done.stderr
     assert b"other contents" not in submit(2)
     number = pool.json("session", "show", "last")["session"]["session"]
     assert tells(submit(3), f"session {number} ran this file with other contents all run")
     assert b"other contents" not in submit(4, "--new")
+    elsewhere = os.path.join(folder, "elsewhere")
+    os.mkdir(elsewhere)
+    assert b"other contents" not in submit(5, place=elsewhere, cwd=elsewhere), "a file of that name in another directory"
+    assert tells(submit(6, cwd=elsewhere), "ran this file with other contents"), "the same file in other words"
 
 
 def main():
     with Pool(servers=1, slots=2) as pool:
-        for part in (other_limits, other_limits_in_a_file, longer_array, the_last_line_of_a_failed_attempt):
+        for part in (other_limits, other_limits_in_a_file, other_environment, interrupted_and_other, other_environment_of_a_file, longer_array,
+                     the_last_line_of_a_failed_attempt):
             folder = os.path.join(pool.base, part.__name__)
             os.mkdir(folder)
             part(pool, folder)

@@ -71,8 +71,8 @@ TEST_CASE("sessions of a map that cannot be taken up again") {
         return query != nullptr && query->type == wire::QueryType::grains ? Reply(disk_full) : Reply();
     });
     check(bench.dcs(again), 255, "dcs: session 1: " + no_room);
-    bench.refuse<wire::RestartGrain>(disk_full);
-    check(bench.dcs(again), 255, "dcs: grain 1:1: the disk is full\n");
+    bench.refuse<wire::GexecMany>(error(Code::limit, "there are too many"));
+    check(bench.dcs(again), 255, "dcs: grains from 1:1 on were not submitted: there are too many\n");
 }
 
 TEST_CASE("grains of a map that are not taken") {

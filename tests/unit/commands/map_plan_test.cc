@@ -1,3 +1,4 @@
+#include "commands/dcs/run/caller_environment.h"
 #include "commands/dcs/map/plan.h"
 #include "commands/dcs/run/placeholders.h"
 
@@ -96,46 +97,12 @@ TEST_CASE("sessions of --new belong to the same map") {
     CHECK_FALSE(is_run_of("find_factor-12ab", "map-12ab"));
 }
 
-TEST_CASE("a difference of the environment only") {
+TEST_CASE("variables that two environments do not have in common, without their values") {
     const Words env = {"A=1", "HOME=/root", "PATH=/bin"};
-    const std::string head = "grain ann/7:3 was submitted with other parameters:\n";
-    std::string variable;
-    CHECK(only_environment_differs(head + "env[0]: recorded \"A=0\", now \"A=1\"", env, variable));
-    CHECK(variable == "A");
-    CHECK(only_environment_differs(
-        head + "env: recorded 2 items, now 3\nenv[1]: recorded \"PATH=/bin\", now \"HOME=/root\"\n"
-               "env[2]: now \"PATH=/bin\", recorded nothing",
-        env, variable));
-    CHECK(variable == "HOME");
-    // A variable that is gone shifts the others; the one that is missing now is named.
-    CHECK(only_environment_differs(
-        head + "env: recorded 4 items, now 3\nenv[1]: recorded \"EDITOR=vi\", now \"HOME=/root\"", env, variable));
-    CHECK(variable == "EDITOR");
-    CHECK(only_environment_differs(
-        head + "env[2]: recorded 100 bytes, now 9 bytes, first difference at offset 5: recorded "
-               "\"PATH=/sbin:\", now \"PATH=/bin\"",
-        env, variable));
-    CHECK(variable == "PATH");
-}
-
-TEST_CASE("other differences are no matter of the environment") {
-    const Words env = {"A=1"};
-    std::string variable;
-    for (const char *line :
-         {"argv[2]: recorded \"x\", now \"y\"", "input: recorded \"\", now \"1\"", "host_class: recorded 0, now 1",
-          "attempts: recorded 1, now 3", "thrash: recorded 0, now 1", "urgent: recorded false, now true",
-          "notice: recorded 0, now 1", "cores: recorded 0, now 2", "memory_mb: recorded 0, now 5",
-          "wall_s: recorded 0, now 60", "directory: recorded \"/a\", now \"/b\""}) {
-        CAPTURE(line);
-        CHECK_FALSE(only_environment_differs(std::string("grain a/1:1 was submitted with other parameters:\n") + line,
-                                             env, variable));
-        CHECK_FALSE(
-            only_environment_differs("env[0]: recorded \"A=0\", now \"A=1\"\n" + std::string(line), env, variable));
-    }
-    CHECK_FALSE(only_environment_differs("", env, variable));
-    // Values do not deceive.
-    CHECK(only_environment_differs("env[0]: recorded \"A=argv[1]: x\", now \"A=1\"", env, variable));
-    CHECK_FALSE(only_environment_differs("argv[0]: recorded \"env[0]: \", now \"b\"", env, variable));
+    CHECK(variables_that_differ(env, env).empty());
+    CHECK(variables_that_differ(env, {"A=2", "HOME=/root", "PATH=/bin"}) == "A");
+    CHECK(variables_that_differ(env, {"A=1", "PATH=/sbin"}) == "HOME, PATH");
+    CHECK(variables_that_differ({}, {"A=1", "B", "C=3", "D=4", "E=5"}) == "A, B, C and 2 more");
 }
 
 TEST_CASE("exit code as of GNU parallel") {

@@ -178,17 +178,60 @@ TEST_CASE(
     pool.call(find, call);
     pool.end("h1", "ann/1:0", 1);
     pool.close(find, 1);
-    CHECK(pool.call(find, wire::RestartGrain{"", 1, 0, true, -1}) == Lines{"ann: done"});
-    CHECK(pool.status("ann/1:0") == "ready");
-    REQUIRE(pool.session("ann/1").info.status == SessionStatus::terminated);
     pool.open(find, 1, wire::OpenMode::resume, true);
+    call.again = true;
     call.demands.wall_s = 100;
     call.as_demanded = call.fingerprint;
     call.fingerprint[0] ^= 1;
     CHECK(pool.call(find, call) == Lines{"ann: done"});
+    CHECK(pool.status("ann/1:0") == "ready");
+    REQUIRE(pool.session("ann/1").info.status == SessionStatus::terminated);
     CHECK(pool.at("ann/1:0").demands->wall_s == 100);
     const Lines reopened = pool.open(find, 1, wire::OpenMode::reopen, true);
     CHECK(reopened.back() == "h1: launch ann/1:0 inc 2 next 1 wall 100");
+}
+
+TEST_CASE("what failed, was killed or lacks an output begins again, without a look at other grains; the rest stays") {
+    Pool pool(0);
+    pool.add_host("h1", 1, 6);
+    pool.table();
+    pool.first_call("h1");
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1, wire::OpenMode::resume);
+    auto calls = std::make_shared<std::vector<SubmitGrain>>();
+    for (const int grain : {0, 1, 2, 3, 4, 5}) {
+        SubmitGrain call = Pool::grain(1, grain);
+        call.demands.attempts = 1;
+        if (grain == 3) call.files.outputs = {{wire::FileRole::output, "made", "", 0, ""}};
+        calls->push_back(call);
+    }
+    const auto submit = [&] { return pool.call(find, SubmitGrains{1, calls}); };
+    submit();
+    pool.gkill(find, 1, 0);
+    for (const int grain : {1, 2, 3, 5}) pool.end("h1", "ann/1:" + std::to_string(grain), grain == 1);
+    const auto over = [&] {
+        std::vector<int> grains;
+        for (const int grain : {0, 1, 2, 3, 4, 5})
+            if (pool.at("ann/1:" + std::to_string(grain)).is_over()) grains.push_back(grain);
+        return grains;
+    };
+    REQUIRE(over() == std::vector<int>{0, 1, 2, 3, 5});
+    submit();
+    CHECK(pool.changes.empty());
+    for (SubmitGrain &call : *calls) call.again = true;
+    (*calls)[5].as_demanded = (*calls)[5].fingerprint;  // succeeded: what it ran with stays
+    (*calls)[5].fingerprint[0] ^= 1;
+    (*calls)[1].demands.wall_s = 100;
+    (*calls)[1].as_demanded = (*calls)[1].fingerprint;
+    (*calls)[1].fingerprint[0] ^= 1;
+    CHECK(decide(pool.state, pool.now, UserCall{pool.caller(find), SubmitGrains{1, calls}}).looked_at == 0);
+    submit();
+    CHECK(over() == std::vector<int>{2, 5});
+    CHECK(pool.at("ann/1:1").demands->wall_s == 100);
+    CHECK(pool.at("ann/1:1").fingerprint == (*calls)[1].fingerprint);
+    CHECK(pool.at("ann/1:5").fingerprint == (*calls)[5].as_demanded);
+    submit();  // they run
+    CHECK(pool.changes.empty());
 }
 
 TEST_CASE("a grain that has failed as often as its new demands permit runs once more") {

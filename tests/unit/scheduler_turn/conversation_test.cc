@@ -174,6 +174,31 @@ TEST_CASE("a submission with new demands changes them for good, and nothing but 
     CHECK(pool.turn->state().session({"ann", 1})->grains.size() == 2);
 }
 
+TEST_CASE("a submission with a new environment changes it of a ready grain, with its demands") {
+    Pool pool({host("h1", 1)});
+    ConnId control = open_session(pool, "ann", 1);
+    wire::GrainSpec spec = copying_grain(std::string(50'000, 'i'));  // a file of its own
+    spec.label = "curve 12";
+    pool.ask<wire::Done>(control, wire::Gexec{1, 1, spec});
+    const auto refused = [&](bool new_environment) {
+        const wire::AnyMessage reply = pool.call(control, wire::GexecMany{1, {{1, spec}}, true, new_environment});
+        const auto *error = std::get_if<wire::ErrorReply>(&reply);
+        return error == nullptr ? std::string() : error->text.substr(error->text.find('\n') + 1);
+    };
+    spec.env.push_back("COLOUR=red");
+    spec.demands.wall_s = 10;
+    CHECK(refused(false).find("COLOUR=red") != std::string::npos);
+    spec.argv[1] = "other";
+    CHECK(refused(true).find("argv[1]") == 0);
+    spec.argv = copying_grain("").argv;
+    CHECK(refused(true) == "");
+    pool.restart();
+    control = pool.control("ann", "prog");
+    pool.ask<wire::OpenReply>(control, wire::OpenSession{1, wire::OpenMode::resume, true});
+    CHECK(pool.turn->state().grain({{"ann", 1}, 1})->demands->wall_s == 10);
+    pool.ask<wire::Done>(control, wire::Gexec{1, 1, spec});  // it is what was submitted
+}
+
 TEST_CASE("a query of one grain shows its arguments and its label") {
     Pool pool({host("h1", 1)});
     const ConnId control = open_session(pool, "ann", 1);

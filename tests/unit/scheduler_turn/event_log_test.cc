@@ -210,19 +210,38 @@ TEST_CASE("what has no result has none to forget, and a closed session is active
     check_logs(d.pool);
 }
 
-TEST_CASE("a result on which nothing was decided goes alone") {
+TEST_CASE("a grain that failed begins again alone, with the environment of the submission that says so") {
     Decided d;
-    CHECK(d.forget(2, -1) == Code::ok);
-    check_logs(d.pool);
-    CHECK(d.session().grains.size() == 5);
-    CHECK(d.session().info.shown == 2);
-    CHECK(d.session().grains.at(5).status() == core::GrainStatus::killed);
-    CHECK(d.session().grains.at(2).status() == core::GrainStatus::running);
+    wire::GrainSpec spec = copying_grain("grain 6");
+    spec.demands.attempts = 1;
+    d.pool.ask<wire::Done>(d.control, wire::Gexec{1, 6, spec});
+    d.server.read();
+    d.server.finish({ann1, 6}, 1);
+    CHECK(d.result(2) == 6);
     d.control = d.pool.control("ann", "prog");
     d.pool.ask<wire::OpenReply>(d.control, wire::OpenSession{1, wire::OpenMode::resume, true});
-    CHECK(d.result(0) == 1);  // the first is a hole now
-    d.finish(2);
-    CHECK(d.result(2) == 2);
+    spec.env.push_back("WELL=1");
+    spec.demands.wall_s = 60;
+    CHECK(d.pool.refusal(d.control, wire::Gexec{1, 6, spec, true, false, true}) == Code::grain_differs);
+    CHECK(d.pool.refusal(d.control, wire::Gexec{1, 6, spec, true, true, true}) == Code::ok);
+    d.server.read();
+    CHECK(d.pool.refusal(d.control, wire::Gexec{1, 2, copying_grain("grain 2"), true, true, true}) == Code::ok);
+    check_logs(d.pool);
+    CHECK(d.session().grains.size() == 6);
+    CHECK(d.session().info.shown == 3);
+    CHECK(d.session().grains.at(5).status() == core::GrainStatus::killed);
+    CHECK(d.session().grains.at(2).status() == core::GrainStatus::finished);
+    CHECK(d.session().grains.at(6).status() == core::GrainStatus::running);
+    wire::Query query;
+    query.type = wire::QueryType::grain;
+    query.session = 1;
+    query.grain = 6;
+    CHECK(d.pool.ask<wire::QueryReply>(d.control, query).grains.at(0).env == spec.env);
+    CHECK(d.pool.refusal(d.control, wire::Gexec{1, 6, spec}) == Code::ok);  // it is what was submitted
+    CHECK(d.result(0) == 2);
+    CHECK(d.result(1) == 1);
+    d.finish(6);
+    CHECK(d.result(3) == 6);  // the third is a hole now
     check_logs(d.pool);
 }
 

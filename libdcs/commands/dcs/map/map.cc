@@ -171,6 +171,14 @@ void conclude(const MapWork &work, const MapPlan &plan, const FileWords &files, 
     if (listed > 0) tell_closed(plan, files, opened.session, console);
 }
 
+// A file that has changed while grains ran, except what they wrote to their own inputs; empty: none.
+std::string changed_meanwhile(const OpenedMap &opened, const MapPlan &plan, const std::vector<MapFile> &now) {
+    const std::string changed = changed_in_command(opened.files, now);
+    if (!changed.empty() || changed_in_inputs(opened.files, now).empty()) return changed;
+    const SessionsAnswer ours = sessions_of({std::to_string(opened.session)});
+    return ours.failure ? "" : changed_after_its_grain(ours.sessions[0], plan);
+}
+
 // Was a grain of another session submitted as this map would?
 std::function<bool(const wire::GrainRow &)> alike_to(const MapPlan &plan, const MapOptions &options) {
     return [&](const wire::GrainRow &row) {
@@ -239,16 +247,16 @@ int map(const Call &said) {
     options.joblog = joblog.get();
     for (const int of_write : {SIGPIPE, SIGXFSZ}) ::signal(of_write, SIG_IGN);
     set_patience(begin_patience_s);
-    this_pool().new_demands = true;
+    this_pool().new_demands = this_pool().new_environment = true;
     Console console("dcs map", options.shown);
-    const NewDemands demands{[&](const wire::GrainRow &row) { return row.demands != options.demands; },
-                             [&](int session, const std::vector<int> &grains) -> std::optional<Failure> {
-                                 OpenedMap closed{.session = session};
-                                 MapWork(plan, options, closed, console).submit_again(grains);
-                                 return std::nullopt;
-                             }};
+    const GrainsNow now{[&](int session, const std::vector<int> &grains) -> std::optional<Failure> {
+                            OpenedMap closed{.session = session};
+                            MapWork(plan, options, closed, console).submit_again(grains);
+                            return std::nullopt;
+                        },
+                        [&](int) -> const std::vector<std::string> & { return options.environment; }};
     const auto files = [&](std::size_t inputs) { return files_of({{plan, program, options.files, inputs}}); };
-    const OpenedMap opened = open_map(call, {plan, files, alike_to(plan, options), options.files}, demands);
+    const OpenedMap opened = open_map(call, {plan, files, alike_to(plan, options), options.files}, now);
     if (opened.failure) return call.fail(*opened.failure);
     if (joblog)
         if (const Status s = joblog->begin(); !s) return call.fail(failure_of("--joblog", s));
@@ -256,6 +264,7 @@ int map(const Call &said) {
     const sigset_t signals = block_ending_signals();
 
     console.note("session " + std::to_string(opened.session) + ": " + opened.how);
+    if (!opened.environment.empty()) console.note(opened.environment);
     if (!opened.warning.empty()) console.note("warning: " + opened.warning);
     tell_of_words(plan, program, console);
     MapWork work(plan, options, opened, console);
@@ -276,6 +285,9 @@ int map(const Call &said) {
         console.give_up(call_failure("session " + std::to_string(opened.session) + " was not closed", error),
                         call.format, exits::map_failed);
     console.keep_bar();
+    if (const std::string changed = changed_meanwhile(opened, plan, files(plan.inputs.size())); !changed.empty())
+        console.note("warning: " + changed + " has changed while this map ran: if grains read it, results of both " +
+                     "versions may be mixed. --new runs all grains again");
     conclude(work, plan, options.files, opened, failures, whole, console);
     std::_Exit(
         exit_for_failed(failures + work.lost()));  // the watching threads still look at this frame; outputs are flushed
@@ -357,8 +369,9 @@ over; if grains failed and no file has changed since, only those run again, and 
 the record. If the list of inputs has grown at its end, what maps of the shorter list have finished with
 success does not run again, unless a file or the environment has changed. Standard error says which case
 applies. While a map runs, the same map is refused on this host. Results stay until `dcs session clean N`.
-With other demands and limits (--time, --memory, --cores and so on) it is the same map, too: grains that
-failed or have not started take them. Keep all other options except those about the session.
+With other demands and limits (--time, --memory, --cores and so on), and in another environment (also --env), it is
+the same map, too: grains that failed or have not started take what is new, and standard error names the variables.
+Keep all other options except those about the session.
 
 A map compares files: the program, and words of CMD (also behind =) and inputs that are paths of regular files (the
 first 10,000 inputs; by content up to 16 MiB each and 64 MiB in total, otherwise by size and time). If a file that CMD
@@ -367,8 +380,6 @@ continues it or starts it over.
 
 Grains get the environment, except variables that differ between terminals and mean nothing to a
 program (_ OLDPWD SHLVL LINES COLUMNS WINDOWID SSH_* DBUS_* XDG_SESSION_* and the like); PWD is the directory.
-If another variable differs from the first run's, grains that the first run submitted keep its environment,
-and a warning names the variable.
 
 Exit code: 0 all succeeded, 1-100 so many failed, 101 more than 100 failed, 255 DCS itself failed. A grain
 without one of its outputs (--output) has failed.

@@ -1,13 +1,10 @@
 #include "plan.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "base/bytes.h"
-#include "base/text.h"
 #include "commands/dcs/frame/failure.h"
 #include "pki/digest.h"
-#include "wire/demands.h"
 
 namespace dcs::commands {
 namespace {
@@ -22,8 +19,6 @@ void add_words(ByteWriter &writer, const std::vector<std::string> &words, std::s
         writer.raw(words[i]);
     }
 }
-
-std::string name_of(std::string_view variable) { return std::string(variable.substr(0, variable.find('='))); }
 
 }  // namespace
 
@@ -65,36 +60,6 @@ std::string fingerprint_in(const std::string &ident, const std::string &base) {
     if (ident.rfind(base + ".", 0) != 0) return "";
     const std::size_t at = base.size() + 1, end = ident.find('-', at);
     return end == std::string::npos ? "" : ident.substr(at, end - at);
-}
-
-bool only_environment_differs(const std::string &difference, const std::vector<std::string> &environment,
-                              std::string &variable) {
-    variable.clear();
-    std::string_view rest = difference;
-    bool environment_differs = false;
-    while (!rest.empty()) {
-        const std::string_view line = take_line(rest);
-        // The field's name precedes the first quoted value.
-        const std::string head(line.substr(0, line.find('"')));
-        for (const char *other : {"argv:", "argv[", "input:", "directory:"})
-            if (head.find(other) != std::string::npos) return false;
-        for (const wire::DemandRow &demand : wire::demand_rows)
-            if (head.find(std::string(demand.name) + ":") != std::string::npos) return false;
-        const std::size_t item = head.find("env[");
-        environment_differs =
-            environment_differs || item != std::string::npos || head.find("env:") != std::string::npos;
-        if (item == std::string::npos || !variable.empty()) continue;
-        const std::size_t index = std::strtoul(head.c_str() + item + 4, nullptr, 10);
-        if (index < environment.size()) variable = name_of(environment[index]);
-        // A variable that was there and is gone now shifts the sorted list: the smaller name is it.
-        static constexpr std::string_view whole = "]: recorded \"";  // long values are shown as excerpts
-        const std::size_t recorded = line.find(whole);
-        const std::size_t equals = recorded == std::string_view::npos ? recorded : line.find('=', recorded);
-        if (equals == std::string_view::npos || recorded != line.find(']')) continue;
-        const std::string before(line.substr(recorded + whole.size(), equals - recorded - whole.size()));
-        if (before.find('"') == std::string::npos && (variable.empty() || before < variable)) variable = before;
-    }
-    return environment_differs;
 }
 
 int exit_for_failed(std::int64_t failed) { return failed > 100 ? exits::map_many : static_cast<int>(failed); }

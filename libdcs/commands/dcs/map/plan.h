@@ -41,11 +41,6 @@ bool is_run_of(const std::string &ident, const std::string &base);
 // What its files were when it began; empty where the ident does not say.
 std::string fingerprint_in(const std::string &ident, const std::string &base);
 
-// What d_errortext() says about a grain that differs: is it only the environment? Then `variable`
-// is the first that differs. `environment` is the one of now.
-bool only_environment_differs(const std::string &difference, const std::vector<std::string> &environment,
-                              std::string &variable);
-
 // 0 none failed, 1-100 so many, 101 more (as GNU parallel).
 int exit_for_failed(std::int64_t failed);
 

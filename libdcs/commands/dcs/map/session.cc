@@ -13,6 +13,7 @@
 #include "commands/dcs/frame/table.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/query/grains.h"
+#include "commands/dcs/run/caller_environment.h"
 #include "commands/dcs/run/fresh_session.h"
 #include "process/table.h"
 
@@ -27,6 +28,9 @@ locks::Deadline in_seconds(std::int64_t s) { return {(boot_clock() + seconds(s))
 OpenedMap failed(const Failure &failure) { return {.failure = failure}; }
 
 std::string name_of(const Session &session) { return "session " + std::to_string(session.session); }
+
+// Without the list of inputs behind CMD.
+std::string_view words_of_command(std::string_view command) { return command.substr(0, command.find(" ::: ")); }
 
 // "since 07:12:03", with the day if that is another one; empty if unknown.
 std::string since_text(pid_t pid) {
@@ -48,12 +52,12 @@ Result<locks::SessionClaims> open_claims(const std::string &directory) {
 
 class Opening {
 public:
-    Opening(const Call &call, const WholeMap &map, const NewDemands &demands)
+    Opening(const Call &call, const WholeMap &map, const GrainsNow &now)
         : call_(call),
           map_(map),
           base_(ident_of(map.plan)),
           files_(map.files(map.plan.inputs.size())),
-          demands_(demands),
+          now_(now),
           total_(std::ssize(map.plan.inputs)) {}
 
     OpenedMap open();
@@ -70,12 +74,18 @@ private:
     OpenedMap again(const Session &session);
     OpenedMap take_up(const Session &session, bool reopen, const std::string &how);
     OpenedMap resume(const Session &session);
-    OpenedMap run_failed_ones(const Session &session);
-    OpenedMap after_complete(const Session &session);
+    std::optional<Failure> begin_again(Session &session, const std::vector<int> &grains);
+    OpenedMap run_failed_ones(Session session);
+    OpenedMap after_complete(Session session);
     bool claim(int session);
     Failure runs_already(const Session &session) const;
     std::string recorded(const Session &session) const { return fingerprint_in(session.ident, base_); }
     std::string changed_under(const Session &session) const;
+    int first_own() const {  // the first grain that no shorter list has
+        int grain = 1;
+        for (const EarlierResult &result : earlier_) grain += result.grain == grain;
+        return grain;
+    }
     std::int64_t left() const { return total_ - std::ssize(earlier_); }  // for the session
     // Without a program to start a grain is not submitted. Results of a shorter list may have been removed.
     std::int64_t without_result(const Session &session) const { return left() - session.finished - session.killed; }
@@ -85,10 +95,12 @@ private:
     const WholeMap &map_;
     const std::string base_;
     const std::vector<MapFile> files_;
-    const NewDemands &demands_;
+    const GrainsNow &now_;
     const std::int64_t total_;
     std::vector<EarlierResult> earlier_;
     std::string refused_;                         // why those of a shorter list do not count, which they did once
+    std::string environment_;                     // how it differs
+    bool begun_again_ = false;                    // what waits in the session is as it is submitted now
     std::optional<locks::SessionClaims> claims_;  // none: the user has no place for locks
 };
 
@@ -112,8 +124,9 @@ OpenedMap Opening::take_up(const Session &session, bool reopen, const std::strin
     if (!claim(session.session)) return failed(runs_already(session));
     if (const int error = d_pool_get_auth(&this_pool(), session.ident.c_str()); error != NO_ERROR)
         return failed(call_failure("the authorization", error));
-    if (reopen)
-        if (const auto wrong = renew_waiting(session, demands_)) return failed(*wrong);
+    if (!begun_again_ && without_result(session) > 0) environment_ = other_environment(session, first_own(), now_);
+    if (reopen && !begun_again_)
+        if (const auto wrong = submit_again(session, {}, now_)) return failed(*wrong);
     const int error = reopen ? d_pool_reopen_ses(&this_pool(), session.session, TRUE)
                              : d_pool_resume_ses(&this_pool(), session.session, TRUE);
     if (error != NO_ERROR) return failed(call_failure(name_of(session), error));
@@ -176,9 +189,14 @@ OpenedMap Opening::begin_other(const std::vector<Session> &own) {
     if (!refused.empty()) return begin_new({}, refused + ", so all run");
     OpenedMap opened = begin_new({}, "");
     if (opened.failure || own.empty()) return opened;
-    const std::string before = before_with_same_words(
-        own, opened.session, "map-", "the same words with other inputs, files or environment, or elsewhere");
-    if (!before.empty()) opened.how += "; " + before;
+    const SessionsAnswer ours = sessions_of({std::to_string(opened.session)});
+    if (ours.failure || ours.sessions[0].command.empty()) return opened;
+    const std::string_view words = words_of_command(ours.sessions[0].command);
+    const auto same = std::find_if(own.rbegin(), own.rend(), [&](const Session &other) {
+        return other.ident.starts_with("map-") && words_of_command(other.command) == words;
+    });
+    if (same != own.rend())
+        opened.how += "; " + ran_before(*same, "the same words with other inputs, files or environment, or elsewhere");
     return opened;
 }
 
@@ -221,17 +239,26 @@ OpenedMap Opening::resume(const Session &session) {
                        number + "` ends the old one"});
 }
 
-OpenedMap Opening::run_failed_ones(const Session &session) {
-    if (!claim(session.session)) return failed(runs_already(session));
+// The row is the session's afterwards.
+std::optional<Failure> Opening::begin_again(Session &session, const std::vector<int> &grains) {
+    if (!claim(session.session)) return runs_already(session);
+    environment_ = other_environment(session, grains.empty() ? first_own() : grains.front(), now_);
+    if (const auto wrong = submit_again(session, grains, now_)) return wrong;
+    begun_again_ = true;
+    SessionsAnswer now = sessions_of({session.name()});
+    if (!now.failure) session = std::move(now.sessions[0]);
+    return now.failure;
+}
+
+OpenedMap Opening::run_failed_ones(Session session) {
     std::vector<int> grains;
     if (const auto wrong = failed_grains(session, grains)) return failed(*wrong);
-    if (const auto wrong = restart_failed(session, grains)) return failed(*wrong);
-    const SessionsAnswer now = sessions_of({session.name()});
-    return now.failure ? failed(*now.failure) : again(now.sessions[0]);
+    if (const auto wrong = begin_again(session, grains)) return failed(*wrong);
+    return again(session);
 }
 
 // All of it was written out. A rerun starts over, or runs only failed grains if nothing has changed since.
-OpenedMap Opening::after_complete(const Session &session) {
+OpenedMap Opening::after_complete(Session session) {
     std::vector<int> grains;
     if (const auto wrong = failed_grains(session, grains)) return failed(*wrong);
     if (!refused_.empty()) return begin_all("; " + refused_ + ", so all run");
@@ -246,11 +273,8 @@ OpenedMap Opening::after_complete(const Session &session) {
                          " has changed since: all run (--resume-failed runs only what failed)");
     const std::string other = changed_in_inputs(recorded(session), files_);
     const std::string repaired = other.empty() ? "" : "; " + other + " has changed, but no input of theirs";
-    if (!claim(session.session)) return failed(runs_already(session));
-    if (const auto wrong = restart_failed(session, grains)) return failed(*wrong);
-    const SessionsAnswer now = sessions_of({session.name()});  // what is forgotten has made it active
-    if (now.failure) return failed(*now.failure);
-    OpenedMap opened = take_up(now.sessions[0], now.sessions[0].terminated(),
+    if (const auto wrong = begin_again(session, grains)) return failed(*wrong);
+    OpenedMap opened = take_up(session, session.terminated(),
                                of_grains(bad) + (grains.empty() ? " had no result" : " failed") +
                                    " in the last run and " + (bad == 1 ? "runs" : "run") +
                                    " again, the other outputs are that run's (--new runs all)" + repaired);
@@ -318,6 +342,8 @@ OpenedMap Opening::open() {
     OpenedMap opened = number ? named(static_cast<int>(*number), own.sessions) : newest(own.sessions);
     opened.done_before += std::ssize(earlier_);
     opened.earlier = std::move(earlier_);
+    opened.environment = std::move(environment_);
+    opened.files = fingerprint_of(files_);
     if (claims_) {
         claims_->leave();
         opened.claims = std::move(claims_);
@@ -327,70 +353,8 @@ OpenedMap Opening::open() {
 
 }  // namespace
 
-namespace {
-
-// Without the list of inputs behind CMD.
-std::string_view words_of_command(std::string_view command) { return command.substr(0, command.find(" ::: ")); }
-
-}  // namespace
-
-std::string before_with_same_words(const std::vector<Session> &own, int session, const std::string &prefix,
-                                   const std::string &what) {
-    const SessionsAnswer ours = sessions_of({std::to_string(session)});
-    if (ours.failure || ours.sessions[0].command.empty()) return "";
-    const auto same = std::find_if(own.rbegin(), own.rend(), [&](const Session &other) {
-        return other.ident.rfind(prefix, 0) == 0 &&
-               words_of_command(other.command) == words_of_command(ours.sessions[0].command);
-    });
-    if (same == own.rend()) return "";
-    const bool left = same->ready + same->running > 0;
-    return name_of(*same) + (left ? " still runs " : " ran ") + what + ", so all run" +
-           (left ? " (`dcs session close " + std::to_string(same->session) + "` ends it)" : "");
-}
-
-// Nothing was decided on a result of a map or a job file, so a failed grain may run again.
-std::optional<Failure> restart_failed(const Session &session, const std::vector<int> &grains) {
-    for (const int grain : grains) {
-        const wire::RestartGrain order{session.user, session.session, grain, true, -1};
-        if (Status s = ask_any<wire::Done>(order).status(); !s)
-            return failure_of("grain " + session.name() + ":" + std::to_string(grain), s);
-    }
-    return std::nullopt;
-}
-
-std::optional<Failure> failed_grains(const Session &session, std::vector<int> &grains) {
-    Info info;
-    if (const Status s = info.ask(wire::QueryType::grains, session.user, session.session); !s)
-        return call_failure(name_of(session), s);
-    for (const wire::GrainRow &row : info.grains)
-        if (row.state == "killed" || is_failed(row)) grains.push_back(row.grain);
-    return std::nullopt;
-}
-
-RunEnd end_of_run(const Session &session) {
-    const bool over = session.terminated() && session.ready + session.running == 0 && session.sent >= session.finished;
-    return over ? RunEnd::complete : RunEnd::interrupted;
-}
-
-bool all_ended_some_failed(const Session &session) {
-    return session.ready + session.running == 0 && session.failed + session.killed > 0;
-}
-
-std::optional<Failure> renew_waiting(const Session &session, const NewDemands &demands) {
-    Info info;
-    if (const Status s = info.ask(wire::QueryType::grains, session.user, session.session, -1, "ready"); !s)
-        return call_failure(name_of(session), s);
-    std::vector<int> grains;
-    for (const wire::GrainRow &row : info.grains)
-        if (demands.differ(row)) grains.push_back(row.grain);
-    if (grains.empty()) return std::nullopt;
-    if (const int error = d_pool_resume_ses(&this_pool(), session.session, TRUE); error != NO_ERROR)
-        return call_failure(name_of(session), error);
-    return demands.submit(session.session, grains);
-}
-
-OpenedMap open_map(const Call &call, const WholeMap &map, const NewDemands &demands) {
-    return Opening(call, map, demands).open();
+OpenedMap open_map(const Call &call, const WholeMap &map, const GrainsNow &now) {
+    return Opening(call, map, now).open();
 }
 
 }  // namespace dcs::commands

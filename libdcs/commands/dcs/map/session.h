@@ -29,29 +29,31 @@ struct OpenedMap {
     bool fresh = false;                          // nothing of an earlier run is in it
     std::vector<EarlierResult> earlier;          // of inputs that it leaves out
     std::string how;                             // for people, behind "session N: "
-    std::string warning;                         // for people, may be empty
+    std::string environment;                     // for people, how it differs; may be empty
+    std::string warning;                         // the same of files
+    std::string files;                           // fingerprint of what they are
     std::optional<locks::SessionClaims> claims;  // that this process works for the session, while it lives
     std::optional<Failure> failure;
 };
 
-// What gives grains other demands than they were submitted with.
-struct NewDemands {
-    std::function<bool(const wire::GrainRow &)> differ;
+// What grains are submitted with now.
+struct GrainsNow {
     std::function<std::optional<Failure>(int session, const std::vector<int> &grains)> submit;
+    std::function<const std::vector<std::string> &(int grain)> environment;
 };
-// Before a closed session is reopened: a grain that waits in it would start with the demands that it had.
-std::optional<Failure> renew_waiting(const Session &session, const NewDemands &demands);
+// Those that failed or were killed begin again, with the demands and the environment of now; so does, before a closed
+// session is reopened, what waits in it. Nothing was decided on a result of a map or a job file.
+std::optional<Failure> submit_again(const Session &session, std::vector<int> failed, const GrainsNow &now);
+// For people: with which other variables this grain was submitted; empty: none.
+std::string other_environment(const Session &session, int grain, const GrainsNow &now);
 
 // Takes --session, --new, --replay and --resume-failed of the call.
-OpenedMap open_map(const Call &call, const WholeMap &map, const NewDemands &demands);
+OpenedMap open_map(const Call &call, const WholeMap &map, const GrainsNow &now);
 
-// "session 7 ran WHAT, so all run": the last one before this that the same words began, with an ident of this prefix;
-// empty: there is none.
-std::string before_with_same_words(const std::vector<Session> &own, int session, const std::string &prefix,
-                                   const std::string &what);
+// "session 7 ran WHAT, so all run", of the one that a session here points to.
+std::string ran_before(const Session &session, const std::string &what);
 
-// Of a session: those that failed or were killed; they run again.
+// Of a session: those that failed or were killed.
 std::optional<Failure> failed_grains(const Session &session, std::vector<int> &grains);
-std::optional<Failure> restart_failed(const Session &session, const std::vector<int> &grains);
 
 }  // namespace dcs::commands

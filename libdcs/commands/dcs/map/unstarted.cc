@@ -87,10 +87,6 @@ void MapWork::not_submitted(const std::string &which, int error) {
         failure.hint =
             "the files that go with the grains differ from those of the first run: --new runs all inputs again in a "
             "new session, with everything as it is now";
-    else if (error == D_E_GRAIN_DIFFERS && failure.message.find("\nenv[") != std::string::npos)
-        failure.hint =
-            "environment and limits cannot both change: in the first run's environment the same command runs "
-            "what has not succeeded with the new limits; --new runs all inputs again, as everything is now";
     if (error == D_E_LIMIT && failure.message.find(" unfinished grains") != std::string::npos)
         failure.hint = "-j N submits no more than N at a time";
     if (error == D_E_BROKEN || error == D_E_UNREACHABLE)

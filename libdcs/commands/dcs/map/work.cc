@@ -72,19 +72,6 @@ std::string MapWork::submitted_part() const {
 
 void MapWork::output_failed() { give_up("", fail_errno(Code::io_error, "the outputs cannot be written", errno)); }
 
-// What a rerun under a changed environment meets: the grain is there as the first run submitted it.
-bool MapWork::present_though_different(std::int32_t grain, const std::string &difference) {
-    std::string variable;
-    if (!only_environment_differs(difference, options_.environment, variable)) return false;
-    this_pool().submitted(session_, {grain}, {.repeated = 1});
-    if (!told_environment_)
-        console_.note("warning: " + (variable.empty() ? "the environment" : "the environment variable " + variable) +
-                      " differs from the first run; grains that it submitted (" + name_of(grain) +
-                      " for one) keep their environment. --new starts over");
-    told_environment_ = true;
-    return true;
-}
-
 struct MapWork::Batch {
     std::deque<GrainTexts> texts;
     std::vector<d_grain_order> orders;
@@ -119,17 +106,6 @@ void MapWork::wait_for_room() {
     pause_ms(1000);
 }
 
-void MapWork::submit_one(const d_grain_order &order) {
-    while (true) {
-        const int error = d_pool_gexec_grain(&this_pool(), session_, order.grain_num, &order.grain);
-        some_submitted_ |= error == NO_ERROR;
-        if (error == NO_ERROR) return;
-        if (error == D_E_GRAIN_DIFFERS && present_though_different(order.grain_num, d_errortext())) return;
-        if (error != D_E_NO_SPACE) not_submitted("grain " + name_of(order.grain_num) + " was", error);
-        wait_for_room();
-    }
-}
-
 void MapWork::submit(const Batch &batch) {
     const d_grain_order *order = batch.orders.data(), *const end = order + batch.orders.size();
     while (order != end) {
@@ -141,9 +117,6 @@ void MapWork::submit(const Batch &batch) {
         if (error == D_E_NO_SPACE) {
             order += taken;
             wait_for_room();
-        } else if (error == D_E_GRAIN_DIFFERS && refused < left) {
-            // By the environment only, most likely, and then most of the others do as well.
-            for (; order != end; ++order) submit_one(*order);
         } else if (refused < left) {
             not_submitted("grain " + name_of(order[refused].grain_num) + " was", error);
         } else {

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <fcntl.h>
+#include <iterator>
 #include <map>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -144,6 +145,17 @@ std::vector<std::string> steady_environment(char **environment, const std::strin
     auto variables = pick(environment, pool, [](std::string_view name) { return !is_volatile(name); });
     variables["PWD"] = directory;
     return as_list(variables);
+}
+
+std::string variables_that_differ(const std::vector<std::string> &before, const std::vector<std::string> &now) {
+    constexpr std::size_t most_named = 3;
+    std::vector<std::string> entries, names;
+    std::set_symmetric_difference(before.begin(), before.end(), now.begin(), now.end(), std::back_inserter(entries));
+    for (const std::string &entry : entries) names.push_back(printable(entry.substr(0, entry.find('='))));
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    const std::size_t more = names.size() > most_named ? names.size() - most_named : 0;
+    names.resize(names.size() - more);
+    return joined(names) + (more > 0 ? " and " + std::to_string(more) + " more" : "");
 }
 
 void add_umask(std::vector<std::string> &environment) {

@@ -3,11 +3,13 @@
 #include <csignal>
 #include <cstdio>
 #include <fcntl.h>
+#include <filesystem>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/text.h"
@@ -22,6 +24,7 @@
 #include "commands/dcs/query/scheduler.h"
 #include "commands/dcs/run/caller_environment.h"
 #include "commands/dcs/run/fresh_session.h"
+#include "pki/digest.h"
 #include "process/spawn.h"
 #include "work.h"
 
@@ -33,7 +36,7 @@ constexpr int taking_over_s = 60;
 constexpr long shown_each_ms = 250;
 
 struct Job {
-    std::string name, ident;  // of the file; of its sessions
+    std::string name, place, ident;  // of the file; which one it is, 4 hex digits; of its sessions
     JobFile file;
     std::vector<JobPart> parts;
     std::vector<MapFile> files;
@@ -83,6 +86,8 @@ std::optional<Failure> read_job(const Call &call, Job &job) {
     job.parts = prepare_job(job.file, call.directory, errors);
     if (!errors.empty()) return errors_in_file(errors);
     job.ident = ident_of_job(*directory, job.file);
+    const std::filesystem::path whole = std::filesystem::path(*directory) / job.name;
+    job.place = hex_of(pki::sha256_text(whole.lexically_normal().string())).substr(0, 4);
     job.files = files_of_job(*directory, job.file, job.parts);
     Arguments session = job.file.session;
     for (const auto &option : call.arguments.options)
@@ -93,28 +98,38 @@ std::optional<Failure> read_job(const Call &call, Job &job) {
 struct OpenedJob {
     int session = 0;
     bool complete = false;            // all succeeded in an earlier run
-    std::string how, changed, other;  // changed: a program or file, since the session began; other: an earlier one
+    std::string how, changed, other, environment;  // changed: a file, since the session began; other: an earlier one
     std::optional<Failure> failure;
 };
 
-NewDemands new_demands(const Job &job, Console &console) {
-    return {[&job, flow = JobFlow(job.file)](const wire::GrainRow &row) {
-                const std::size_t table = flow.table_of(row.grain);
-                return table < job.parts.size() && row.demands != job.parts[table].demands;
-            },
-            [&job, &console](int session, const std::vector<int> &grains) {
+Failure with_new_hint(Failure failure, int session) {
+    if (failure.code == "grain_differs")
+        failure.hint = "a file that this grain gets has changed since; put the earlier one back, or --new starts over";
+    else if (failure.hint.empty())
+        failure.hint = "session " + std::to_string(session) +
+                       " stays: the same command continues it, `dcs session close " + std::to_string(session) +
+                       "` ends it, --new starts over";
+    return failure;
+}
+
+GrainsNow grains_now(const Job &job, Console &console) {
+    return {[&job, &console](int session, const std::vector<int> &grains) {
                 return JobWork(job.file, job.parts, session, console).submit_again({grains.begin(), grains.end()});
+            },
+            [&job, flow = JobFlow(job.file)](int grain) -> const std::vector<std::string> & {
+                return job.parts[std::min(flow.table_of(grain), job.parts.size() - 1)].environment;
             }};
 }
 
 // What failed in a run that has ended, and what did not run, runs now; the rest is kept.
 void take_up(const Job &job, const Session &last, OpenedJob &opened, Console &console) {
     const std::string of_all = " of " + counted(job.file.count, "grain");
+    const GrainsNow grains_are = grains_now(job, console);
+    std::vector<int> failed;
     opened.session = last.session;
     opened.how = "continues, " + std::to_string(last.finished) + of_all + " finished already";
     bool reopen = false;
     if (last.terminated() || all_ended_some_failed(last)) {
-        std::vector<int> failed;
         if ((opened.failure = failed_grains(last, failed))) return;
         const std::int64_t bad =
             job.file.count - (last.finished + last.killed) + static_cast<std::int64_t>(failed.size());
@@ -122,14 +137,12 @@ void take_up(const Job &job, const Session &last, OpenedJob &opened, Console &co
         opened.how = opened.complete ? "is complete (--new runs it again)"
                                      : std::to_string(bad) + of_all +
                                            " failed or did not run, and are tried again (--new runs all)";
-        if ((opened.failure = restart_failed(last, failed))) return;
-        const SessionsAnswer now = sessions_of({last.name()});  // a restart may have made it active
-        if ((opened.failure = now.failure)) return;
-        reopen = !opened.complete && now.sessions[0].terminated();
+        reopen = !opened.complete && last.terminated();
     }
+    if (!opened.complete) opened.environment = other_environment(last, failed.empty() ? 1 : failed.front(), grains_are);
+    if (auto wrong = submit_again(last, failed, grains_are))
+        return void(opened.failure = with_new_hint(*wrong, last.session));
     int error = d_pool_get_auth(&this_pool(), last.ident.c_str());
-    if (error == NO_ERROR && reopen) opened.failure = renew_waiting(last, new_demands(job, console));
-    if (opened.failure) return;
     if (error == NO_ERROR)
         error = reopen ? d_pool_reopen_ses(&this_pool(), last.session, TRUE)
                        : d_pool_resume_ses(&this_pool(), last.session, TRUE);
@@ -148,26 +161,19 @@ OpenedJob open_job(const Call &call, const Job &job, Console &console) {
         check_inputs(job.file, job.parts, errors);
         if (!errors.empty()) return {.failure = errors_in_file(errors)};
         const OpenedSession fresh = open_fresh_session(
-            ident_of_run(job.ident, fingerprint_of(job.files), std::to_string(job.file.count) + "-" + random_suffix()));
+            ident_of_run(job.ident, fingerprint_of(job.files), std::to_string(job.file.count) + "-" + job.place + random_suffix().substr(0, 4)));
         opened = {.session = fresh.number, .how = counted(job.file.count, "grain"), .failure = fresh.failure};
-        if (!call.arguments.has("new"))
-            opened.other =
-                before_with_same_words(own.sessions, fresh.number, "submit-", "this file with other contents");
+        const auto same = std::find_if(own.sessions.rbegin(), own.sessions.rend(), [&](const Session &session) {
+            const std::string &ident = session.ident;
+            return ident.starts_with("submit-") && ident.substr(ident.rfind('-') + 1).starts_with(job.place);
+        });
+        if (same != own.sessions.rend() && !call.arguments.has("new"))
+            opened.other = ran_before(*same, "this file with other contents");
         return opened;
     }
     take_up(job, *last, opened, console);
     opened.changed = changed_since(last->ident, job.ident, job.files);
     return opened;
-}
-
-Failure with_new_hint(Failure failure, int session) {
-    if (failure.code == "grain_differs")
-        failure.hint = "a file that this grain gets has changed since; put the earlier one back, or --new starts over";
-    else if (failure.hint.empty())
-        failure.hint = "session " + std::to_string(session) +
-                       " stays: the same command continues it, `dcs session close " + std::to_string(session) +
-                       "` ends it, --new starts over";
-    return failure;
 }
 
 // Grains that others wait for, and outputs, need a process that keeps running.
@@ -325,13 +331,14 @@ int submit(const Call &call) {
     for (const int of_write : {SIGPIPE, SIGXFSZ}) ::signal(of_write, SIG_IGN);
     set_patience(begin_patience_s);
     Console console("dcs submit", shown_of(call.arguments.value("progress").value_or("automatic")));
-    this_pool().new_demands = true;
+    this_pool().new_demands = this_pool().new_environment = true;
     const OpenedJob opened = open_job(call, job, console);
     if (opened.failure) return call.fail(*opened.failure);
     if (!opened.changed.empty())
         console.note("warning: " + opened.changed + " has changed since session " + std::to_string(opened.session) +
                      " began; results from before the change are kept. --new runs all grains again");
-    if (!opened.other.empty()) console.note(opened.other);
+    for (const std::string &note : {opened.environment, opened.other})
+        if (!note.empty()) console.note(note);
     work_patiently();
     JobWork work(job.file, job.parts, opened.session, console);
     if (call.arguments.has("wait") || opened.complete) work_and_end(call, job, work, opened, console);
@@ -381,8 +388,8 @@ of `dcs run` without dashes: class, cores, memory, time, attempts, urgent, cwd, 
 [defaults] has such options for all grains. Keys of the file: label, nice.
 
 The same file in the same directory is the same work, also with other demands and limits (time, memory, cores and so
-on): run again after an interruption, the command continues in its session; after failures it runs the failed grains
-and those that did not run, within the new limits; a complete one prints how it ended.
+on) and in another environment: run again after an interruption, the command continues in its session; after failures it
+runs the failed grains and those that did not run, with what is new; a complete one prints how it ended.
 Outputs: `dcs session cat N`. A grain that did not make one of its outputs, or whose output cannot be written here, has
 failed.
 

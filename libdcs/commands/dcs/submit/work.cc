@@ -128,18 +128,6 @@ Progress JobWork::progress() {
             .elapsed_s = (boot_clock() - began_).seconds()};
 }
 
-// A rerun under a changed environment: the grain is there as the first run submitted it.
-bool JobWork::is_there(const d_grain_order &order, const std::string &difference) {
-    std::vector<std::string> environment;
-    for (char *const *e = order.grain.genvv; *e != nullptr; ++e) environment.emplace_back(*e);
-    std::string variable;
-    if (!only_environment_differs(difference, environment, variable)) return false;
-    if (!std::exchange(told_environment_, true))
-        console_.note("warning: " + (variable.empty() ? "the environment" : "the environment variable " + variable) +
-                      " differs from the first run; grains that it submitted keep their environment");
-    return true;
-}
-
 // With what a file was when it ran, which may be gone by now.
 bool JobWork::has_succeeded(std::int32_t grain) const {
     const auto row = grain_now("", session_, grain);
@@ -151,9 +139,7 @@ std::optional<Failure> JobWork::submit_one(const d_grain_order &order) {
         const int error = d_pool_gexec_grain(&this_pool(), session_, order.grain_num, &order.grain);
         if (error == NO_ERROR) return std::nullopt;
         const std::string difference = d_errortext();
-        const bool differs = error == D_E_GRAIN_DIFFERS;
-        if ((differs && is_there(order, difference)) ||
-            ((differs || error == D_E_NOT_FOUND) && has_succeeded(order.grain_num))) {
+        if ((error == D_E_GRAIN_DIFFERS || error == D_E_NOT_FOUND) && has_succeeded(order.grain_num)) {
             this_pool().submitted(session_, {order.grain_num}, {.repeated = 1});
             return std::nullopt;
         }
@@ -170,7 +156,7 @@ std::optional<Failure> JobWork::submit_some(const std::vector<d_grain_order> &or
     std::size_t taken = 0;
     const int error = d_pool_gexec_many(&this_pool(), session_, orders.data(), orders.size(), &taken, nullptr);
     if (error == NO_ERROR) return std::nullopt;
-    for (; taken < orders.size(); ++taken)  // one of them is refused, perhaps for its environment only
+    for (; taken < orders.size(); ++taken)  // one of them is refused
         if (auto failure = submit_one(orders[taken])) return failure;
     return std::nullopt;
 }

@@ -94,7 +94,6 @@ private:
     std::optional<Failure> submit_one(const d_grain_order &order);
     std::optional<Failure> take_some();
     std::optional<Failure> take_killed();
-    bool is_there(const d_grain_order &order, const std::string &difference);
     bool has_succeeded(std::int32_t grain) const;
     void take(std::int32_t grain, bool failed);
     bool bring(const JobGrain &grain, const JobPart &part, std::int32_t number);
@@ -108,7 +107,6 @@ private:
     Console &console_;
     JobFlow flow_;
     std::vector<bool> told_;  // by table: that it does not run
-    bool told_environment_ = false;
     std::size_t told_failures_ = 0;
     const Instant began_;
     std::atomic<std::int64_t> ended_{0}, failed_{0}, submitted_{0};

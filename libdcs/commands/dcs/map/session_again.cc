@@ -1,0 +1,61 @@
+// What is asked and changed of a session of an earlier run.
+#include "client/call.h"
+#include "commands/dcs/frame/pool_directory.h"
+#include "commands/dcs/query/grains.h"
+#include "commands/dcs/run/caller_environment.h"
+#include "session.h"
+
+namespace dcs::commands {
+
+std::string ran_before(const Session &session, const std::string &what) {
+    const std::string number = std::to_string(session.session);
+    const bool left = session.ready + session.running > 0;
+    return "session " + number + (left ? " still runs " : " ran ") + what + ", so all run" +
+           (left ? " (`dcs session close " + number + "` ends it)" : "");
+}
+
+std::optional<Failure> failed_grains(const Session &session, std::vector<int> &grains) {
+    Info info;
+    if (const Status s = info.ask(wire::QueryType::grains, session.user, session.session); !s)
+        return call_failure("session " + std::to_string(session.session), s);
+    for (const wire::GrainRow &row : info.grains)
+        if (row.state == "killed" || is_failed(row)) grains.push_back(row.grain);
+    return std::nullopt;
+}
+
+RunEnd end_of_run(const Session &session) {
+    const bool over = session.terminated() && session.ready + session.running == 0 && session.sent >= session.finished;
+    return over ? RunEnd::complete : RunEnd::interrupted;
+}
+
+bool all_ended_some_failed(const Session &session) {
+    return session.ready + session.running == 0 && session.failed + session.killed > 0;
+}
+
+std::optional<Failure> submit_again(const Session &session, std::vector<int> failed, const GrainsNow &now) {
+    Info info;
+    if (session.terminated()) {
+        const Status s = info.ask(wire::QueryType::grains, session.user, session.session, -1, "ready");
+        if (!s) return call_failure("session " + std::to_string(session.session), s);
+    }
+    for (const wire::GrainRow &row : info.grains) failed.push_back(row.grain);
+    if (failed.empty()) return std::nullopt;
+    if (const int error = d_pool_get_auth(&this_pool(), session.ident.c_str()); error != NO_ERROR)
+        return call_failure("the authorization", error);
+    if (const int error = d_pool_resume_ses(&this_pool(), session.session, TRUE); error != NO_ERROR)
+        return call_failure("session " + std::to_string(session.session), error);
+    this_pool().again = true;
+    auto wrong = now.submit(session.session, failed);
+    this_pool().again = false;
+    return wrong;
+}
+
+std::string other_environment(const Session &session, int grain, const GrainsNow &now) {
+    const auto row = grain_now(session.user, session.session, grain);
+    const std::string names = row ? variables_that_differ(row->env, now.environment(grain)) : "";
+    if (names.empty()) return "";
+    return "the environment differs from the earlier run's (" + names +
+           "): grains that run again or have not started take the new one, the others keep theirs";
+}
+
+}  // namespace dcs::commands
