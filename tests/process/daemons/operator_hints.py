@@ -30,6 +30,14 @@ def removed_socket(pool):
     assert pool.dcs("run", "--", "echo", "back").stdout == b"back\n"
 
 
+def slots_that_were_set(pool):
+    """`dcs up` tells those that there are."""
+    assert tells(pool.up().stdout, "1 grain server of 1 slot")
+    pool.dcs("host", "set", "local1", "--slots", "3")
+    assert tells(pool.up().stdout, "1 grain server with 3 slots in all dcs host set")
+    pool.dcs("host", "set", "local1", "--slots", "1")
+
+
 def later_epoch(pool):
     """A scheduler that was replaced by a promoted copy says so in its status."""
     assert not pool.json("status")["problems"], pool.json("status")
@@ -97,6 +105,7 @@ def rotated(pool):
 def main():
     with Pool(1, 1, 1) as pool:
         removed_socket(pool)
+        slots_that_were_set(pool)
         later_epoch(pool)
         rotated(pool)
     print("commands name the removed socket and the replaced scheduler, and logs are rotated")
