@@ -149,6 +149,7 @@ Status wait_for_servers(const PoolNumbers &numbers, Outcome &outcome) {
     do {
         asked = info.ask(wire::QueryType::system);
         outcome.active = asked ? info.system.hosts_active : 0;
+        if (!asked) this_pool().waits = nullptr;  // it has been said
         if (outcome.active < numbers.servers) pause_ms(20);
     } while (outcome.active < numbers.servers && boot_clock() <= deadline);
     if (asked) asked = info.ask(wire::QueryType::hosts);
