@@ -170,7 +170,7 @@ def failures(number):
         session.kill(1)
         raises(dcs.NothingLeft, session.wait)
         session.submit(3, ["/bin/true"], host_class=1 << 31)
-        raises(dcs.CannotRun, session.wait)
+        raises(dcs.CannotRun, session.wait, "With other commands: dcs.Session('api', skip=[30]) begins a new one")
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         with dcs.Session("api", 32) as left:
@@ -180,8 +180,9 @@ def failures(number):
         with dcs.Session("api", 33) as all_taken:
             all_taken.submit(1, ["/bin/true"])
             assert len(list(all_taken.results())) == 1
+    raises(dcs.ReplayEnd, lambda: list(dcs.Session("api", 32).results()), "no further result", "dcs.Session('api', mode=\"reopen\") goes on in it")
     told = [str(warning.message) for warning in told if warning.category is RuntimeWarning]
-    assert len(told) == 2 and tells(told[0], "session 32 closed ends 3 of its grains"), told
+    assert len(told) == 2 and tells(told[0], "session 32 closed ends 3 of its grains Session('api', mode=\"reopen\") runs them results()"), told
     assert tells(told[1], "session 32 was closed before 3 of its grains had run Session('api', mode=\"reopen\")"), told
     raises(dcs.SessionClosed, lambda: session.submit(4, ["/bin/true"]))
     raises(dcs.NotFound, lambda: dcs.grain_file(30, 2, "x"))
