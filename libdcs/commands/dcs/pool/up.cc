@@ -359,7 +359,7 @@ Examples:
           "priority (the default): grains have the lowest priority, and wait while other programs use all\n"
           "processors. none: they have the priority of other programs. watch: the lowest, and the host gives\n"
           "them back when other work keeps the processors busy or memory runs out, and takes none until it is\n"
-          "calm again. Applies to servers that are started from now on"},
+          "calm again. Applies to servers that are started from now on; `dcs config show local1` shows it"},
          {"mirror", 0, "MODE", one_of(mirror_modes),
           "whether the backup keeps a running copy of the scheduler's store, in DIR/backup/mirror: off (the\n"
           "default); lagging: the copy may be behind; sync: the scheduler acknowledges only what is in the copy,\n"
