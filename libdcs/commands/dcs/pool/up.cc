@@ -269,7 +269,8 @@ bool hides_the_host_pool(const Pool &pool) {
 int failed(const Call &call, const Status &why, const std::string &hint) {
     const std::string full = full_disk_text(call.directory);
     if (full.empty()) return call.fail(failure_of("", why, hint));
-    return call.fail(failure_of("", fail(Code::no_space, why.text + "\n  " + full), "make room there; " + hint));
+    return call.fail(failure_of("", fail(Code::no_space, why.text + "\n  " + full),
+                                "make room there" + (hint.empty() ? "" : "; " + hint)));
 }
 
 int up(const Call &call) {
@@ -296,7 +297,7 @@ int up(const Call &call) {
     if (Status made = make_directories(pool.directory()); !made) return failed(call, made, another_directory);
     if (Status ours = only_a_pool(pool); !ours) return call.fail(failure_of("", ours, another_directory));
     const auto lock = take_work_lock(pool);
-    if (!lock) return failed(call, lock.status(), "then run `dcs up` again");
+    if (!lock) return failed(call, fail(lock.status().code, "dcs up: " + lock.status().text), "");
     if (only_the_copy_is_left(pool))
         return call.fail(
             {exits::refused, "refused",
