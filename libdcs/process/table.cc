@@ -112,6 +112,11 @@ bool read_stat(pid_t pid, ProcessStat &stat) noexcept {
     return n > 0 && parse_stat(std::string_view(buffer, static_cast<std::size_t>(n)), stat) && stat.pid == pid;
 }
 
+bool is_stopped(pid_t pid) {
+    ProcessStat stat;
+    return pid > 0 && read_stat(pid, stat) && (stat.state == 'T' || stat.state == 't');
+}
+
 std::optional<uid_t> only_uid(pid_t pid) {
     char path[64], buffer[4096];
     std::snprintf(path, sizeof path, "/proc/%d/status", static_cast<int>(pid));

@@ -29,6 +29,7 @@ struct ProcessStat {
 bool parse_stat(std::string_view line, ProcessStat &stat) noexcept;
 // False if there is no such process.
 bool read_stat(pid_t pid, ProcessStat &stat) noexcept;
+bool is_stopped(pid_t pid);  // by a signal or a debugger
 // Whether the real, effective, saved and file system uid of a process are all `uid`, according to the kernel.
 // `unclear`: no descriptor was left to look with. A process that has ended gives `no`.
 enum class RunsAs : std::uint8_t { no, yes, unclear };

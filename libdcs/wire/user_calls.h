@@ -200,7 +200,7 @@ struct SessionRow {
     std::int32_t ready = 0, running = 0, finished = 0, killed = 0, sent = 0;
     double saved_cpu_s = 0;                 // of its grains, see GrainRow
     std::string command, label;             // for its owner and operators
-    std::int32_t nice = 0, failed = 0;      // failed: finished with a signal or a code that is not 0
+    std::int32_t nice = 0, failed = 0;      // failed: finished with a signal, a code, or without an output
     double submitted_s = 0, settled_s = 0;  // since 1970: when it was opened; when a grain last ended. 0: not known
     std::int32_t stuck = 0;                 // asked for alone: of the ready ones, that no host can take
     std::uint64_t stored_bytes = 0;         // that it takes on the scheduler's disk

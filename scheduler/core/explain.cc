@@ -131,7 +131,7 @@ void Report::settled_or_running(const Grain &g) {
         const bool signalled = end->signal != 0;
         const auto &outputs = g.files->outputs;
         const auto lacks = std::ranges::find_if(outputs, [](const auto &output) { return output.digest.empty(); });
-        const bool failed = signalled || end->exit_code != 0 || lacks != outputs.end();
+        const bool failed = g.has_failed();
         about_grain(failed ? Why::failed : Why::finished);
         out.summary = (failed ? "it failed" : "it finished") + where + (signalled ? " by signal " : ", code ") +
                       std::to_string(signalled ? end->signal : end->exit_code) + why_ended(g) +

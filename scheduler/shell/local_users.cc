@@ -6,6 +6,13 @@
 #include "daemon/log.h"
 
 namespace dcs::shell {
+namespace {
+
+// Who calls often is looked up once a minute.
+constexpr Duration told_every = seconds(60), shown_for = seconds(90);
+constexpr const char *others_wait = "users who have called this scheduler before are served, others wait";
+
+}  // namespace
 
 bool owner_or_root(std::uint32_t uid) { return uid == 0 || uid == ::geteuid(); }
 
@@ -26,11 +33,23 @@ Result<KnownPeer> LocalUsers::look_up(std::uint32_t uid) {
 }
 
 Status LocalUsers::unknown(const Status &why) {
+    if (keeper_.process().lost()) return why;
     const Instant now = boot_clock();
-    if (now < silence_told_ || keeper_.process().lost()) return why;
-    silence_told_ = now + seconds(60);
-    log_warn(why.text + ": users who have called this scheduler before are served, others wait");
+    if (silence_.empty() || now - silence_told_ >= told_every) {
+        silence_told_ = now;
+        log_warn(why.text + ": " + others_wait);
+    }
+    silence_ = why.text;
+    silent_at_ = now;
     return why;
+}
+
+void LocalUsers::add_problem(std::vector<wire::ProblemRow> &rows) const {
+    const Duration ago = boot_clock() - silent_at_;
+    if (silence_.empty() || ago > shown_for) return;
+    rows.push_back({"users", "", silence_ + " (" + std::to_string(static_cast<std::int64_t>(ago.seconds())) + " s ago)",
+                    others_wait,
+                    "check the service that this host asks for its users (LDAP, sssd): `getent passwd NAME` there"});
 }
 
 }  // namespace dcs::shell

@@ -2,11 +2,13 @@
 // Which user a process of this host is, and whether it may call, by the tables that the keeper looks up.
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/instant.h"
 #include "base/status.h"
 #include "daemon/peer_name.h"
 #include "scheduler/keeper/keeper.h"
+#include "wire/session_calls.h"
 
 namespace dcs::shell {
 
@@ -25,6 +27,8 @@ public:
     Result<std::string> name_of(std::uint32_t uid);
     void forget() { names_.forget(); }
     bool knows_login(const std::string &login);
+    // For `dcs doctor`, while the user database does not answer.
+    void add_problem(std::vector<wire::ProblemRow> &rows) const;
 
 private:
     Result<KnownPeer> look_up(std::uint32_t uid);
@@ -33,7 +37,8 @@ private:
     keeper::KeeperClient &keeper_;
     const bool members_only_;
     PeerNames names_;
-    Instant silence_told_{};  // until when the log says that the user database does not answer
+    std::string silence_;                   // why the user database could not be asked; empty: it could always
+    Instant silent_at_{}, silence_told_{};  // the last time, and the last time that the log has it
 };
 
 }  // namespace dcs::shell

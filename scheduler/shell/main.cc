@@ -57,18 +57,23 @@ Status set_aside_culprit(Suspect &suspect, store::Store &store) {
     return store.set_aside(directory, why);
 }
 
-void look_at_limits() {
+Status look_at_limits() {
     rlimit now{};
     if (::getrlimit(RLIMIT_FSIZE, &now) == 0 && now.rlim_cur != RLIM_INFINITY)
         log_warn("files are limited to " + std::to_string(now.rlim_cur) +
                  " bytes (`ulimit -f`, LimitFSIZE=): beyond that, the disk counts as full");
     // Connections, and what the store and a few others have open beside them.
-    constexpr rlim_t wanted = limits::connections + 1024;
-    if (::getrlimit(RLIMIT_NOFILE, &now) != 0 || now.rlim_cur >= wanted) return;
+    constexpr rlim_t wanted = limits::connections + 1024, least = 64;
+    if (::getrlimit(RLIMIT_NOFILE, &now) != 0 || now.rlim_cur >= wanted) return Status::ok();
     now.rlim_cur = std::min(wanted, now.rlim_max);
-    if (::setrlimit(RLIMIT_NOFILE, &now) != 0 || now.rlim_cur < wanted)
-        log_warn("this process may open " + std::to_string(now.rlim_cur) + " files, " + std::to_string(wanted) +
-                 " are needed for all connections: raise ulimit -Hn");
+    const bool raised = ::setrlimit(RLIMIT_NOFILE, &now) == 0 && now.rlim_cur == wanted;
+    const auto lacking = [&](rlim_t needed) {
+        return "this process may open " + std::to_string(now.rlim_cur) + " files, " + std::to_string(needed) +
+               " are needed: raise ulimit -Hn (LimitNOFILE=)";
+    };
+    if (now.rlim_cur < least) return fail(Code::limit, lacking(least));
+    if (!raised) log_warn("for all connections: " + lacking(wanted));
+    return Status::ok();
 }
 
 std::vector<wire::ProblemRow> problems_at_start(const store::RecoveryReport &recovery,
@@ -178,7 +183,7 @@ Status give_up_the_rest(const std::string &state) {
 
 // From here on the log is the place for errors.
 Status run(const SchedulerOptions &line, Configuration &configuration) {
-    look_at_limits();
+    if (Status enough = look_at_limits(); !enough) return enough;
     ServiceManager manager = ServiceManager::find();
     manager.tell("STATUS=reading the state in " + line.directory);
     const auto own = take_own_directory(line.directory, locks::DcsAtom::scheduler, locks::DcsAtom::store, "scheduler");

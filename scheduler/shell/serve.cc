@@ -65,6 +65,7 @@ Service::Service(ServeSettings settings, Signals &signals, Suspect &suspect, sto
         if (doors_.tls)
             for (wire::ProblemRow &row : doors_.tls->problems()) rows.push_back(std::move(row));
         for (wire::ProblemRow &row : login_problems(logins_.look())) rows.push_back(std::move(row));
+        users_.add_problem(rows);
         return rows;
     });
 }

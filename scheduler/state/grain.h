@@ -45,6 +45,9 @@ struct GrainFiles {
     std::vector<std::string> digests;         // of its submission, ascending
     std::vector<std::string> binary_classes;  // for which it has a program, ascending; empty: it may run anywhere
     std::vector<wire::GrainFile> outputs;     // that it brings back; without a digest as long as they were not made
+    bool lacks_output() const {
+        return std::ranges::any_of(outputs, [](const wire::GrainFile &output) { return output.digest.empty(); });
+    }
     bool names(const std::string &digest) const { return std::binary_search(digests.begin(), digests.end(), digest); }
     bool operator==(const GrainFiles &) const = default;
 };
@@ -139,9 +142,9 @@ struct DurableGrain {
 
     GrainStatus status() const { return static_cast<GrainStatus>(phase.index()); }
     bool is_over() const { return status() == GrainStatus::finished || status() == GrainStatus::killed; }
-    bool has_failed() const {  // finished with a signal or a code
+    bool has_failed() const {  // finished with a signal or a code, or without an output
         const auto *end = std::get_if<Finished>(&phase);
-        return end != nullptr && (end->signal != 0 || end->exit_code != 0);
+        return end != nullptr && (end->signal != 0 || end->exit_code != 0 || files->lacks_output());
     }
     template <class P> const P &as() const {
         DCS_REQUIRE(std::holds_alternative<P>(phase), "a grain is asked for the fields of its phase");

@@ -71,7 +71,7 @@ struct Session {
     // Of active sessions and terminated ones alike.
     std::map<Shape, ReadyQueue> ready;
     ResultOrder results;
-    std::int32_t counts[4] = {0, 0, 0, 0}, failed = 0;  // by GrainStatus; finished with a signal or a code
+    std::int32_t counts[4] = {0, 0, 0, 0}, failed = 0;  // by GrainStatus; Grain::has_failed()
     std::uint64_t saved_us = 0;                         // processor time of its grains, see Kept; too large a sum wraps
     std::int32_t ahead = 0;                             // running ones that wait for a slot on their host
     std::int32_t with_files = 0;                        // grains that name contents, or may

@@ -64,11 +64,6 @@ void examine_directory(const std::string &path, Findings &found) {
             {"read-only", path, "cannot be written, so locks are refused; check its permissions and mount options"});
 }
 
-bool is_stopped(pid_t pid) {
-    ProcessStat stat;
-    return pid > 0 && read_stat(pid, stat) && (stat.state == 'T' || stat.state == 't');
-}
-
 void examine_file(const Seen &seen, Findings &found) {
     const std::string name = shown_name(seen.place.atom);
     struct stat st = {};

@@ -125,7 +125,7 @@ class Executor(concurrent.futures.Executor):
 
     def map(self, fn: Union[Callable[..., Any], str], *iterables: Iterable[Any], timeout: Optional[float] = None,
             chunksize: int = 1) -> Iterator[Any]:
-        """fn of each, in order. Calls go `chunksize` to a grain; all are submitted before map returns."""
+        """fn of each, in order. Calls go `chunksize` to a grain, which starts a Python for them; all are submitted before map returns."""
         if chunksize < 1:
             raise ValueError(f"chunksize is {chunksize}: it must be at least 1")
         calls: Iterator[Any] = ((arguments, {}) for arguments in zip(*iterables))

@@ -132,13 +132,14 @@ class Session:
         new = (f"dcs.Session({self.ident!r}, skip=[{self.number}]) begins a new one, and so does this program after `dcs session close "
                f"{self.number}` and `dcs session clean {self.number}`")
         hint = (f"dcs.Session({self.ident!r}, mode=\"reopen\") goes on in it, {new}" if isinstance(error, ReplayEnd) else
-                f"session {self.number} is of the program as it was: {new}")
+                f"session {self.number} is of the program as it was: {new}" if isinstance(error, GrainDiffers) else
+                f"Correct that, or what the grains demand, then run this program again, or wait again. With other commands: {new}")
         return type(error)(error.code, error.name, error.text, hint)
 
     def wait(self, timeout: Optional[float] = None) -> Result:
         """The next result, in the order in which grains finished. NothingLeft when no more will come;
         TimeoutError after `timeout` seconds, after which it may be called again."""
-        return self._next(timeout, 1)
+        return self._next_explained(timeout, 1)
 
     def poll(self) -> Optional[Result]:
         """The next result if there is one, else None; NothingLeft as wait()."""
@@ -170,7 +171,7 @@ class Session:
         closed before all of its grains had ended, ReplayEnd follows the recorded results."""
         while True:
             try:
-                result = self._next(None, batch)
+                result = self._next_explained(None, batch)
             except NothingLeft:
                 return
             except ReplayEnd:
@@ -232,7 +233,7 @@ class Session:
             return  # the error that is on its way matters more
         if left > 0 and hasattr(leaving, "add_note"):  # since Python 3.11
             grains, it, goes, is_left = ("grain", "it", "goes on", "is left") if left == 1 else ("grains", "them", "go on", "are left")
-            also = ", also with other demands" if isinstance(leaving, CannotRun) else ""
+            also = ", also with other demands," if isinstance(leaving, CannotRun) else ""
             leaving.add_note(f"dcs: {left} {grains} of session {self.number} {is_left if also else goes}: the same program{also} continues with "
                              f"{it} when it is run again; `dcs session close {self.number}` ends {it}")
 
@@ -243,8 +244,9 @@ class Session:
 
     def _warn_of_unfinished(self) -> None:
         if (left := self._unfinished("active")) > 0:
-            warnings.warn(f"session {self.number} is closed, which ends {left} of its grains; wait for results() to have them, "
-                          "close() in the block to end them, or leave() to go without closing it", RuntimeWarning, stacklevel=3)
+            warnings.warn(f"session {self.number} is closed, which ends {left} of its grains: dcs.Session({self.ident!r}, mode=\"reopen\") runs "
+                          "them; in the block, results() waits for them, close() ends them without a warning, leave() leaves them",
+                          RuntimeWarning, stacklevel=3)
         elif (left := self._unfinished("terminated")) > 0:
             warnings.warn(f"session {self.number} was closed before {left} of its grains had run; "
                           f"dcs.Session({self.ident!r}, mode=\"reopen\") runs them", RuntimeWarning, stacklevel=3)
@@ -255,6 +257,12 @@ class Session:
         with self.pool.used():
             self.pool.call("gwait_many", block, self.number, len(rows), rows, ctypes.byref(count))
             return [result_of(self.pool, self.number, row, row.grain_num in self._with_outputs) for row in rows[:count.value]]
+
+    def _next_explained(self, timeout: Optional[float], most: int) -> Result:
+        try:
+            return self._next(timeout, most)
+        except (CannotRun, ReplayEnd) as error:
+            raise self._explained(error) from None
 
     def _next(self, timeout: Optional[float], most: int) -> Result:
         if most < 1:

@@ -170,7 +170,7 @@ def failures(number):
         session.kill(1)
         raises(dcs.NothingLeft, session.wait)
         session.submit(3, ["/bin/true"], host_class=1 << 31)
-        raises(dcs.CannotRun, session.wait)
+        raises(dcs.CannotRun, session.wait, "With other commands: dcs.Session('api', skip=[30]) begins a new one")
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         with dcs.Session("api", 32) as left:
@@ -181,7 +181,8 @@ def failures(number):
             all_taken.submit(1, ["/bin/true"])
             assert len(list(all_taken.results())) == 1
     told = [str(warning.message) for warning in told if warning.category is RuntimeWarning]
-    assert len(told) == 2 and tells(told[0], "session 32 closed ends 3 of its grains"), told
+    raises(dcs.ReplayEnd, dcs.Session("api", 32).wait, "no further result", "dcs.Session('api', mode=\"reopen\") goes on in it")
+    assert len(told) == 2 and tells(told[0], "session 32 closed ends 3 of its grains Session('api', mode=\"reopen\") runs them results()"), told
     assert tells(told[1], "session 32 was closed before 3 of its grains had run Session('api', mode=\"reopen\")"), told
     raises(dcs.SessionClosed, lambda: session.submit(4, ["/bin/true"]))
     raises(dcs.NotFound, lambda: dcs.grain_file(30, 2, "x"))
@@ -191,8 +192,7 @@ def failures(number):
         with dcs.Session("api", 31):
             raise KeyError("so")
     except KeyError:
-        pass
-    assert [s.state for s in dcs.sessions() if s.session in (30, 31)] == ["terminated"]  # nothing was in 31
+        assert [s.state for s in dcs.sessions() if s.session in (30, 31)] == ["terminated"]  # nothing was in 31
     try:
         with dcs.Session("api", 34) as session:
             session.submit(1, ["/bin/sleep", "1000"])

@@ -6,8 +6,9 @@ import json
 import os
 import signal
 import subprocess
+import sys
 
-from pool import Pool, program, start_time, tells, wait_for
+from pool import ROOT, Pool, program, start_time, tells, wait_for
 
 DECIDE = os.path.join(os.path.dirname(program("dcs")), "../tests/decide")
 
@@ -71,6 +72,27 @@ def middle(pool, whole):
     assert sorted(run(pool, 3, "same").split("\n")) == sorted(whole.split("\n")), "and the program goes on for real"
 
 
+TAKES = """
+import dcs, itertools, sys
+with dcs.Session("takes", 9) as session:
+    session.submit_many([(n, dcs.Grain(["/bin/true"])) for n in range(6)])
+    for result in itertools.islice(session.results(batch=int(sys.argv[1])), 2):
+        pass
+    raise SystemExit(7)
+"""
+
+
+def more_had_ended(pool):
+    """An exception left the loop over the results; a rerun whose batch is larger takes what had ended by then, too."""
+    takes = [sys.executable, "-B", "-c", TAKES]
+    pool.env["PYTHONPATH"] = os.path.join(ROOT, "libdcs/python")
+    assert pool.start([*takes, "1"]).wait(timeout=300) == 7
+    wait_for("the others", lambda: pool.json("session", "show", "9")["session"]["finished"] == 6)
+    said = pool.dcs("replay-check", "-o", "json", "9", "--", *takes, "6")
+    (row,) = json.loads(said.stdout)["replay"]["sessions"]
+    assert row["taken"] == row["handed_out"] < 6 and row["past_end"], row
+
+
 def exported(pool):
     directory = os.path.join(pool.base, "exported")
     pool.dcs("session", "export", "1", directory)
@@ -111,6 +133,7 @@ def main():
         whole = repeats(pool)
         departs(pool)
         middle(pool, whole)
+        more_had_ended(pool)
         asked_to_end(pool)
         wrong(pool)
         exported(pool)

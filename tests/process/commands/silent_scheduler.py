@@ -35,7 +35,7 @@ def told_left(pool):
     reader.join()
     assert child.wait() == 0 and "0 sessions" in out, (child.returncode, out, said)
     words = f"dcs: waiting: the scheduler of {pool.dir} is connected, but does not answer; gives up in "
-    assert len(said) == 2 and said[0].startswith(words) and said[1].startswith(f"  hint: it runs as process {pid} "), said
+    assert len(said) == 2 and said[0].startswith(words) and tells(said[1], f"hint process {pid} is stopped"), said
     return int(said[0].split()[-2])
 
 
@@ -49,7 +49,19 @@ def is_not_started_again(pool):
     finally:
         os.kill(pid, signal.SIGCONT)
         del pool.env["DCS_PATIENCE_S"]
-    assert said.returncode == 5 and f"hint: it runs as process {pid} and may answer later".encode() in said.stderr, said
+    assert said.returncode == 5 and tells(said.stderr, f"hint process {pid} is stopped kill -CONT {pid}"), said
+
+
+def up_does_not_take_it_for_well(pool):
+    """At once: it is certain that it does not answer."""
+    pid = pool.pid("scheduler", "scheduler")
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        said = pool.up(check=False)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert said.returncode == 5 and b"waiting" not in said.stderr and said.stdout == b"", said
+    assert tells(said.stderr, "scheduler does not answer") and tells(said.stderr, f"hint kill -CONT {pid}"), said
 
 
 def ends_when_it_is_told_to(pool):
@@ -116,7 +128,7 @@ def runs_say_that_it_is_silent(pool):
         os.kill(pid, signal.SIGCONT)
     back = [run.stderr.readline() for run in runs]
     open(go, "w").close()
-    assert all(tells(line, f"scheduler does not answer waiting runs as process {pid}") for line in silent), silent
+    assert all(tells(line, f"scheduler does not answer waiting process {pid} is stopped") for line in silent), silent
     assert all(tells(line, "scheduler is back") for line in back), back
     assert [run.communicate(timeout=300) and run.returncode for run in runs] == [0, 0], runs
 
@@ -170,12 +182,13 @@ def main():
     with Pool(servers=1) as pool:
         tells_while_it_waits(pool)
         is_not_started_again(pool)
+        up_does_not_take_it_for_well(pool)
         ends_when_it_is_told_to(pool)
         followers_say_that_it_is_away(pool)
         runs_say_that_it_is_silent(pool)
         numbers_do_not_come_again(pool)
         of_another_user(pool)
-    print("7 passed, 0 failed, 0 skipped")
+    print("8 passed, 0 failed, 0 skipped")
 
 
 if __name__ == "__main__":

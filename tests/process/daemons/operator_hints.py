@@ -10,7 +10,7 @@ import signal
 import subprocess
 import textwrap
 
-from pool import ROOT, Pool, start_time, tells, wait_for
+from pool import ROOT, Pool, program, start_time, tells, wait_for
 
 
 def removed_socket(pool):
@@ -28,6 +28,14 @@ def removed_socket(pool):
     wait_for("its end", lambda: start_time(pid) is None)
     pool.up()
     assert pool.dcs("run", "--", "echo", "back").stdout == b"back\n"
+
+
+def slots_that_were_set(pool):
+    """`dcs up` tells those that there are."""
+    assert tells(pool.up().stdout, "1 grain server of 1 slot")
+    pool.dcs("host", "set", "local1", "--slots", "3")
+    assert tells(pool.up().stdout, "1 grain server with 3 slots in all dcs host set")
+    pool.dcs("host", "set", "local1", "--slots", "1")
 
 
 def later_epoch(pool):
@@ -94,11 +102,20 @@ def rotated(pool):
     assert b"\0" not in open(log, "rb").read(), "the file has a hole"
 
 
+def few_files(pool):
+    """A scheduler that could open no connection does not start, and says why."""
+    line = f"ulimit -n 32; exec {program('dcs_scheduler')} --dir {pool.base}/few --hosts {pool.dir}/scheduler/hosts"
+    low = subprocess.run(["/bin/sh", "-c", line], capture_output=True, timeout=300, check=False)
+    assert low.returncode != 0 and tells(low.stderr, "may open 32 files 64 are needed raise ulimit -Hn"), low
+
+
 def main():
     with Pool(1, 1, 1) as pool:
         removed_socket(pool)
+        slots_that_were_set(pool)
         later_epoch(pool)
         rotated(pool)
+        few_files(pool)
     print("commands name the removed socket and the replaced scheduler, and logs are rotated")
 
 

@@ -30,6 +30,7 @@ def main():
             subprocess.run(["umount", "-l", disk], check=True)
         backup(pool)
         read_only(pool)
+    no_room_to_start()
     print("a full disk was emptied by the scheduler's own commands")
 
 
@@ -62,6 +63,33 @@ def read_only(pool):
         assert b"another" not in start.stderr, start
     finally:
         subprocess.run(["umount", "-l", place], check=True)
+
+
+def no_room_to_start():
+    """`dcs up` names the file system that is full, or has no inode left, and says when a pool is a new one: the old one may be
+    on a file system that is not mounted."""
+    pool = Pool(1, 1)
+    os.mkdir(pool.dir, 0o700)
+    try:
+        for option, left in (("nr_inodes=16", "0 inodes"), ("size=60m", "0 KiB")):
+            subprocess.run(["mount", "-t", "tmpfs", "-o", option + ",mode=700", "none", pool.dir], check=True)
+            if option.startswith("size"):
+                assert tells(pool.up().stdout, f"A new pool in {pool.dir} serves")
+                pool.down()
+                assert tells(pool.up().stdout, f"The pool in {pool.dir} serves")
+                pool.down()
+                with open(os.path.join(pool.dir, "servers", "filler"), "wb", buffering=0) as file:
+                    space = os.statvfs(pool.dir)
+                    os.posix_fallocate(file.fileno(), 0, space.f_bavail * space.f_frsize)
+            said = pool.up(check=False)
+            assert said.returncode == 1 and tells(said.stderr, f"the file system on {pool.dir} has only {left} left"), said
+            pool.down()
+            subprocess.run(["umount", "-l", pool.dir], check=True)
+        assert tells(pool.up().stdout, f"A new pool in {pool.dir} serves")
+        assert pool.json("up", "--dir", pool.dir)["new"] is False
+    finally:
+        pool.down()
+        subprocess.run(["umount", "-l", pool.dir], check=False, capture_output=True)
 
 
 def submit(pool, *command):

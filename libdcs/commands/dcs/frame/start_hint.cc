@@ -164,6 +164,9 @@ std::string start_hint(const std::string &directory) {
     const auto own = client::own_pool_directory();
     const std::string where = own && *own == directory ? "" : " --dir " + shell_word(directory);
     const std::string again = "`dcs up" + where + "` starts it again";
+    if (scheduler.up && is_stopped(scheduler.pid))
+        return "its process " + std::to_string(scheduler.pid) + " is stopped: `kill -CONT " +
+               std::to_string(scheduler.pid) + "` lets it continue";
     // The one for grain servers comes after it: a scheduler that is starting has neither.
     if (!there && scheduler.up && ::stat((directory + "/scheduler/server.sock").c_str(), &st) == 0)
         return "its socket " + socket + " was removed while it runs: end process " + std::to_string(scheduler.pid) +

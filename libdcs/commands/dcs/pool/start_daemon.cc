@@ -10,6 +10,7 @@
 #include <string_view>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -109,8 +110,29 @@ std::string how_it_ended(int status) {
 }
 
 constexpr int jobs_patience_s = 30;
+constexpr std::uint64_t needed_room = 1u << 20, needed_files = 32;  // by the daemons of a pool, for their start
 
 }  // namespace
+
+std::string full_disk_text(std::string path) {
+    const auto above = [&] {
+        const std::string folder = path.substr(0, path.rfind('/'));
+        return folder.empty() ? std::string("/") : folder;
+    };
+    struct statvfs disk = {};
+    while (::statvfs(path.c_str(), &disk) != 0 && path != "/") path = above();
+    const std::uint64_t room = std::uint64_t{disk.f_bavail} * disk.f_frsize;
+    const bool no_file = disk.f_files > 0 && disk.f_favail < needed_files;
+    if (room >= needed_room && !no_file) return "";
+    struct stat here = {}, st = {};
+    for (bool same = ::stat(path.c_str(), &here) == 0; same && path != "/";) {
+        same = ::stat(above().c_str(), &st) == 0 && st.st_dev == here.st_dev;
+        if (same) path = above();
+    }
+    const std::string left =
+        room < needed_room ? std::to_string(room >> 10) + " KiB" : std::to_string(disk.f_favail) + " inodes";
+    return "the file system on " + path + " has only " + left + " left";
+}
 
 std::string last_lines(const std::string &text, int lines) {
     std::size_t from = text.size();

@@ -34,6 +34,8 @@ Result<Ran> run_program(const std::string &program, const std::vector<std::strin
 // A program beside this executable; output: what it said on both streams.
 Result<Ran> run_to_end(const std::string &program, const std::vector<std::string> &arguments);
 
+// Says of the file system where `path` is, or would be, that a daemon has no room there; empty: it has some.
+std::string full_disk_text(std::string path);
 std::string last_lines(const std::string &text, int lines);
 
 // Processes beside a private pool that submit its grains later. The keeper holds jobs of sbatch and qsub

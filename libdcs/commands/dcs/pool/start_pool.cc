@@ -1,8 +1,13 @@
 #include "start_pool.h"
 
+#include <cerrno>
+#include <dirent.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/trusted_path.h"
+#include "process/table.h"
 #include "start_daemon.h"
 #include "stop_daemons.h"
 
@@ -24,6 +29,40 @@ Status start_backup(const Pool &pool, std::vector<std::string> &started) {
 
 }  // namespace
 
+Status is_ours(const std::string &directory) {
+    const auto owner = account_of_path(directory);
+    if (!owner) return owner.status();
+    struct stat st = {};
+    const bool ours = *owner == ::geteuid() && (::stat(directory.c_str(), &st) != 0 || st.st_uid == *owner);
+    return ours ? Status::ok() : fail(Code::refused, directory + " belongs to another user");
+}
+
+Status only_a_pool(const Pool &pool) {
+    struct stat st = {};
+    const std::string &directory = pool.directory();
+    if (::stat(directory.c_str(), &st) != 0) return fail_errno(Code::io_error, directory, errno);
+    if (!S_ISDIR(st.st_mode)) return fail(Code::io_error, directory + " is not a directory");
+    if (Status s = is_ours(directory); !s) return s;
+    if (pool.maker() == Pool::Maker::other) return fail(Code::refused, not_by_up(pool));
+    const bool recorded = ::access(pool.path("pool").c_str(), F_OK) == 0;
+    DIR *list = recorded ? nullptr : ::opendir(directory.c_str());
+    std::string stranger;
+    while (const dirent *entry = list != nullptr ? ::readdir(list) : nullptr) {
+        const std::string name = entry->d_name;
+        bool known = false;
+        for (const char *ours : {".", "..", "pool", "pool.tmp", "up.lock", "maps.lock", "scheduler", "backup", "page",
+                                 "servers", "pilots", "jobs", "lost+found"})
+            known = known || name == ours;
+        if (!known) stranger = name;
+    }
+    if (list != nullptr) ::closedir(list);
+    if (!stranger.empty())
+        return fail(Code::refused, directory + " is not empty and not a pool (it holds " + stranger + ")");
+    if ((st.st_mode & 077) != 0 && ::chmod(directory.c_str(), 0700) != 0)
+        return fail_errno(Code::io_error, "cannot make " + directory + " private", errno);
+    return Status::ok();
+}
+
 bool only_the_copy_is_left(const Pool &pool) {
     return !stays_up(pool.scheduler()) && ::access(pool.path("scheduler/state").c_str(), F_OK) != 0 &&
            ::access(pool.path("backup/mirror/current").c_str(), F_OK) == 0;
@@ -41,6 +80,8 @@ Status start_missing(const Pool &pool, const PoolNumbers &numbers, std::vector<s
             return fail(s.code,
                         "the scheduler did not start: " + s.text + "\n  its log: " + scheduler.directory + "/log");
         started.push_back("scheduler");
+    } else if (is_stopped(scheduler.pid)) {
+        return fail(Code::unreachable, "the scheduler does not answer");
     }
     if (Status s = start_backup(pool, started); !s) return s;
     for (int i = 1; i <= numbers.servers; ++i) {

@@ -1,10 +1,8 @@
 // dcs up: a private pool of this user on this host.
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <dirent.h>
 #include <sched.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,7 +12,6 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/text.h"
-#include "base/trusted_path.h"
 #include "client/pool_path.h"
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/pool_directory.h"
@@ -44,6 +41,8 @@ struct Outcome {
     std::vector<std::string> gone;       // hosts that the pool no longer has
     std::vector<std::string> unchanged;  // servers that run with another courtesy
     bool told_to_reread = false;
+    bool new_store = false;
+    int active = 0, slots = 0;  // of the servers, by `dcs host set` too
 };
 
 // That this process may use.
@@ -89,42 +88,6 @@ Result<Wanted> wanted_numbers(const Call &call, const Pool &pool) {
     if (recorded && recorded->mirror != wanted.numbers.mirror) wanted.restarts = "--mirror " + wanted.numbers.mirror;
     if (recorded && recorded->listen != wanted.numbers.listen) wanted.restarts = "--listen " + wanted.numbers.listen;
     return wanted;
-}
-
-// Root follows no link of another user, who could have it make, change and stop what is not a pool's.
-Status is_ours(const std::string &directory) {
-    const auto owner = account_of_path(directory);
-    if (!owner) return owner.status();
-    struct stat st = {};
-    const bool ours = *owner == ::geteuid() && (::stat(directory.c_str(), &st) != 0 || st.st_uid == *owner);
-    return ours ? Status::ok() : fail(Code::refused, directory + " belongs to another user");
-}
-
-// A directory that holds other people's things must not become a pool by a slip of the finger.
-Status only_a_pool(const Pool &pool) {
-    struct stat st = {};
-    const std::string &directory = pool.directory();
-    if (::stat(directory.c_str(), &st) != 0) return fail_errno(Code::io_error, directory, errno);
-    if (!S_ISDIR(st.st_mode)) return fail(Code::io_error, directory + " is not a directory");
-    if (Status s = is_ours(directory); !s) return s;
-    if (pool.maker() == Pool::Maker::other) return fail(Code::refused, not_by_up(pool));
-    const bool recorded = ::access(pool.path("pool").c_str(), F_OK) == 0;
-    DIR *list = recorded ? nullptr : ::opendir(directory.c_str());
-    std::string stranger;
-    while (const dirent *entry = list != nullptr ? ::readdir(list) : nullptr) {
-        const std::string name = entry->d_name;
-        bool known = false;
-        for (const char *ours : {".", "..", "pool", "pool.tmp", "up.lock", "maps.lock", "scheduler", "backup", "page",
-                                 "servers", "pilots", "jobs", "lost+found"})
-            known = known || name == ours;
-        if (!known) stranger = name;
-    }
-    if (list != nullptr) ::closedir(list);
-    if (!stranger.empty())
-        return fail(Code::refused, directory + " is not empty and not a pool (it holds " + stranger + ")");
-    if ((st.st_mode & 077) != 0 && ::chmod(directory.c_str(), 0700) != 0)
-        return fail_errno(Code::io_error, "cannot make " + directory + " private", errno);
-    return Status::ok();
 }
 
 Status make_layout(const Pool &pool, const PoolNumbers &numbers) {
@@ -179,17 +142,31 @@ Status stop_surplus(const Pool &pool, const PoolNumbers &numbers, Outcome &outco
 }
 
 // Until every server has called in, so that the pool has all its slots when `dcs up` returns.
-int active_hosts(const PoolNumbers &numbers) {
+Status wait_for_servers(const PoolNumbers &numbers, Outcome &outcome) {
     const Instant deadline = boot_clock() + seconds(call_in_patience_s);
-    while (true) {
-        Info info;
-        const int active = info.ask(wire::QueryType::system) ? info.system.hosts_active : 0;
-        if (active >= numbers.servers || boot_clock() > deadline) return active;
-        pause_ms(20);
-    }
+    Info info;
+    Status asked;
+    do {
+        asked = info.ask(wire::QueryType::system);
+        outcome.active = asked ? info.system.hosts_active : 0;
+        if (!asked) this_pool().waits = nullptr;  // it has been said
+        if (outcome.active < numbers.servers) pause_ms(20);
+    } while (outcome.active < numbers.servers && boot_clock() <= deadline);
+    if (asked) asked = info.ask(wire::QueryType::hosts);
+    for (const wire::HostRow &row : info.hosts)
+        if (row.name.starts_with("local")) outcome.slots += row.slots;
+    return asked;
 }
 
-void print_result(const Call &call, const Pool &pool, const PoolNumbers &numbers, const Outcome &outcome, int active) {
+// "2 grain servers of 1 slot"
+std::string servers_text(const PoolNumbers &numbers, const Outcome &outcome) {
+    const std::string servers = counted(numbers.servers, "grain server");
+    return outcome.slots == numbers.servers * numbers.slots
+               ? servers + " of " + counted(numbers.slots, "slot")
+               : servers + " with " + counted(outcome.slots, "slot") + " in all (`dcs host set`)";
+}
+
+void print_result(const Call &call, const Pool &pool, const PoolNumbers &numbers, const Outcome &outcome) {
     if (call.format == Format::name) {
         std::printf("%s\n", pool.directory().c_str());
         return;
@@ -204,13 +181,14 @@ void print_result(const Call &call, const Pool &pool, const PoolNumbers &numbers
             .add("slots", numbers.slots)
             .add("pilots", numbers.pilots)
             .add("interval_s", numbers.interval_s)
-            .add("hosts_active", active);
+            .add("hosts_active", outcome.active)
+            .add("new", outcome.new_store);
         json.add_raw("started", json_array(started)).add_raw("stopped", json_array(stopped));
         std::printf("%s\n", json.text().c_str());
         return;
     }
-    std::printf("The pool in %s serves: a scheduler, a backup, and %s of %s.\n", pool.directory().c_str(),
-                counted(numbers.servers, "grain server").c_str(), counted(numbers.slots, "slot").c_str());
+    std::printf("%s in %s serves: a scheduler, a backup, and %s.\n", outcome.new_store ? "A new pool" : "The pool",
+                pool.directory().c_str(), servers_text(numbers, outcome).c_str());
     if (numbers.pilots > 0)
         std::printf("%s of %s wait for batch jobs: `dcs pilot slurm --time 4h`, pbs or condor submits these.\n",
                     counted(numbers.pilots, "pilot").c_str(), counted(numbers.pilot_slots, "slot").c_str());
@@ -263,6 +241,7 @@ Status bring_up(const Call &call, const Pool &pool, PoolNumbers &numbers, Outcom
         if (const Daemon server = pool.server("local" + std::to_string(i)); runs_with_another_courtesy(server, numbers))
             outcome.unchanged.push_back(server.name);
     say_if_many(*wanted);
+    outcome.new_store = ::access(pool.path("scheduler/state/format").c_str(), F_OK) != 0;
     if (Status started = start_missing(pool, numbers, outcome.started); !started) return started;
     return call.arguments.has("page") ? start_page(pool, outcome.started) : Status::ok();
 }
@@ -286,6 +265,14 @@ bool hides_the_host_pool(const Pool &pool) {
     return ::geteuid() == 0 && pool.maker() == Pool::Maker::none && !other_pool(pool.directory()).empty();
 }
 
+// A file system without room ends a start in many ways.
+int failed(const Call &call, const Status &why, const std::string &hint) {
+    const std::string full = full_disk_text(call.directory);
+    if (full.empty()) return call.fail(failure_of("", why, hint));
+    return call.fail(failure_of("", fail(Code::no_space, why.text + "\n  " + full),
+                                "make room there" + (hint.empty() ? "" : "; " + hint)));
+}
+
 int up(const Call &call) {
     const Pool pool(call.directory);
     if (hides_the_host_pool(pool))
@@ -307,11 +294,10 @@ int up(const Call &call) {
         if (usage) failure.code = "usage";
         return call.fail(failure);
     }
-    if (Status made = make_directories(pool.directory()); !made)
-        return call.fail(failure_of("", made, another_directory));
+    if (Status made = make_directories(pool.directory()); !made) return failed(call, made, another_directory);
     if (Status ours = only_a_pool(pool); !ours) return call.fail(failure_of("", ours, another_directory));
     const auto lock = take_work_lock(pool);
-    if (!lock) return call.fail(failure_of("dcs up", lock.status()));
+    if (!lock) return failed(call, fail(lock.status().code, "dcs up: " + lock.status().text), "");
     if (only_the_copy_is_left(pool))
         return call.fail(
             {exits::refused, "refused",
@@ -322,12 +308,14 @@ int up(const Call &call) {
     PoolNumbers numbers;
     Outcome outcome;
     if (Status done = bring_up(call, pool, numbers, outcome); !done)
-        return call.fail(
-            failure_of("", done, "daemons that started keep running; `dcs up` tries again, `dcs down` stops them all"));
-    const int active = active_hosts(numbers);
-    if (active < numbers.servers)
+        return done.code == Code::unreachable
+                   ? call.fail(failure_of("", done))
+                   : failed(call, done,
+                            "daemons that started keep running; `dcs up` tries again, `dcs down` stops them all");
+    if (Status asked = wait_for_servers(numbers, outcome); !asked) return call.fail(call_failure("", asked));
+    if (outcome.active < numbers.servers)
         std::fprintf(stderr, "dcs: only %d of %d grain servers have called in so far; `dcs host ls` shows them\n",
-                     active, numbers.servers);
+                     outcome.active, numbers.servers);
     say_if_busy(numbers);
     if (const auto row = ask_disk_problem())
         std::fprintf(stderr, "dcs: warning: the scheduler has little room: %s: %s (`dcs doctor`)\n",
@@ -336,7 +324,7 @@ int up(const Call &call) {
         std::fprintf(stderr, "dcs: note: your commands use this pool now; %s\n", other.c_str());
     if (::geteuid() == 0)
         std::fprintf(stderr, "dcs: warning: started by root, so the grains of this pool run as root\n");
-    print_result(call, pool, numbers, outcome, active);
+    print_result(call, pool, numbers, outcome);
     resume_jobs(pool);
     return exits::ok;
 }
@@ -372,7 +360,7 @@ Examples:
           "priority (the default): grains have the lowest priority, and wait while other programs use all\n"
           "processors. none: they have the priority of other programs. watch: the lowest, and the host gives\n"
           "them back when other work keeps the processors busy or memory runs out, and takes none until it is\n"
-          "calm again. Applies to servers that are started from now on"},
+          "calm again. Applies to servers that are started from now on; `dcs config show local1` shows it"},
          {"mirror", 0, "MODE", one_of(mirror_modes),
           "whether the backup keeps a running copy of the scheduler's store, in DIR/backup/mirror: off (the\n"
           "default); lagging: the copy may be behind; sync: the scheduler acknowledges only what is in the copy,\n"

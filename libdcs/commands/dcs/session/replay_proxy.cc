@@ -116,11 +116,18 @@ void ReplayProxy::reply(Pair &pair, const wire::AnyMessage &message, std::uint64
     Replayed &replayed = replayed_[asked.session];
     if (std::holds_alternative<wire::OpenReply>(message)) replayed.opened = true;
     if (std::holds_alternative<wire::Done>(message)) submitted(asked);
-    if (const auto *one = std::get_if<wire::GrainResult>(&message))
-        replayed.taken = std::max(replayed.taken, one->sent);
+    if (const auto *one = std::get_if<wire::GrainResult>(&message)) took(asked, *one);
     if (const auto *many = std::get_if<wire::GrainResults>(&message))
-        for (const wire::GrainResult &result : many->results) replayed.taken = std::max(replayed.taken, result.sent);
+        for (const wire::GrainResult &result : many->results) took(asked, result);
     if (const auto *error = std::get_if<wire::ErrorReply>(&message)) refused(asked, *error);
+}
+
+// Of one that had ended by then, and was not handed out, the record has the result too.
+void ReplayProxy::took(const Asked &asked, const wire::GrainResult &result) {
+    Replayed &replayed = replayed_[asked.session];
+    const std::int32_t all = records_[asked.session].handed_out;
+    if (result.sent > all) replayed.at_end = true;
+    replayed.taken = std::max(replayed.taken, std::min(result.sent, all));
 }
 
 // A session that the program reopened takes new grains, too.

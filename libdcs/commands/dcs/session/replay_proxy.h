@@ -63,6 +63,7 @@ private:
     void pass_on(ConnId to, const wire::AnyMessage &message, std::uint64_t id);
     void request(Pair &pair, const wire::AnyMessage &message, std::uint64_t id);
     void reply(Pair &pair, const wire::AnyMessage &message, std::uint64_t id);
+    void took(const Asked &asked, const wire::GrainResult &result);
     void submitted(const Asked &asked);
     void refused(const Asked &asked, const wire::ErrorReply &error);
     void depart(std::int32_t session, std::int32_t grain, std::string what);
