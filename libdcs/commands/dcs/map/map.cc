@@ -369,9 +369,10 @@ over; if grains failed and no file has changed since, only those run again, and 
 the record. If the list of inputs has grown at its end, what maps of the shorter list have finished with
 success does not run again, unless a file or the environment has changed. Standard error says which case
 applies. While a map runs, the same map is refused on this host. Results stay until `dcs session clean N`.
-With other demands and limits (--time, --memory, --cores and so on), and in another environment (also --env), it is
-the same map, too: grains that failed or have not started take what is new, and standard error names the variables.
-Keep all other options except those about the session.
+With another --env, --file or --input it is another map, unless --resume-failed or --session is given. With other
+demands and limits (--time, --memory, --cores and so on), and in another environment, it is the same map, too:
+grains that failed or have not started take what is new, and standard error names the variables. Keep all other
+options except those about the session.
 
 A map compares files: the program, and words of CMD (also behind =) and inputs that are paths of regular files (the
 first 10,000 inputs; by content up to 16 MiB each and 64 MiB in total, otherwise by size and time). If a file that CMD

@@ -9,7 +9,10 @@
 namespace dcs::commands {
 namespace {
 
+constexpr char prefix[] = "map-";
 constexpr std::size_t digest_bytes = 12;  // 96 bits: no two of a user's maps ever meet by chance
+// With settings so many digits are of words and inputs; the other 40 bits tell the maps of a sweep apart.
+constexpr std::size_t word_digits = 14;
 
 void add_words(ByteWriter &writer, const std::vector<std::string> &words, std::size_t most = SIZE_MAX) {
     const std::size_t count = std::min(words.size(), most);
@@ -42,9 +45,15 @@ std::string ident_of(const MapPlan &plan, std::size_t inputs) {
     add_words(writer, plan.command);
     add_words(writer, {plan.directory});
     if (plan.spread) writer.raw("spread");
-    if (!plan.settings.empty()) add_words(writer, plan.settings);
     add_words(writer, plan.inputs, inputs);
-    return "map-" + hex_of(pki::sha256_text(writer.bytes()).substr(0, digest_bytes));
+    std::string digits = hex_of(pki::sha256_text(writer.bytes()).substr(0, digest_bytes));
+    if (!plan.settings.empty()) {
+        ByteWriter settings;
+        add_words(settings, plan.settings);
+        digits.replace(word_digits, std::string::npos, hex_of(pki::sha256_text(settings.bytes())), 0,
+                       digits.size() - word_digits);
+    }
+    return prefix + digits;
 }
 
 std::string ident_of_run(const std::string &base, const std::string &fingerprint, const std::string &suffix) {
@@ -54,6 +63,11 @@ std::string ident_of_run(const std::string &base, const std::string &fingerprint
 // Sessions of earlier releases have no fingerprint, and a suffix only where --new was said.
 bool is_run_of(const std::string &ident, const std::string &base) {
     return ident == base || ident.rfind(base + "-", 0) == 0 || ident.rfind(base + ".", 0) == 0;
+}
+
+bool has_words_of(const std::string &ident, const std::string &base) {
+    const std::size_t length = sizeof prefix - 1 + word_digits;
+    return ident.compare(0, length, base, 0, length) == 0;
 }
 
 std::string fingerprint_in(const std::string &ident, const std::string &base) {

@@ -38,6 +38,8 @@ std::string ident_of(const MapPlan &plan, std::size_t inputs = SIZE_MAX);
 std::string ident_of_run(const std::string &base, const std::string &fingerprint, const std::string &suffix);
 // Does a session with this ident hold the grains of `base`?
 bool is_run_of(const std::string &ident, const std::string &base);
+// The same, whatever the settings are.
+bool has_words_of(const std::string &ident, const std::string &base);
 // What its files were when it began; empty where the ident does not say.
 std::string fingerprint_in(const std::string &ident, const std::string &base);
 

@@ -79,7 +79,9 @@ private:
     OpenedMap after_complete(Session session);
     bool claim(int session);
     Failure runs_already(const Session &session) const;
-    std::string recorded(const Session &session) const { return fingerprint_in(session.ident, base_); }
+    // Of its own settings, which may be others.
+    std::string base_of(const Session &session) const { return session.ident.substr(0, base_.size()); }
+    std::string recorded(const Session &session) const { return fingerprint_in(session.ident, base_of(session)); }
     std::string changed_under(const Session &session) const;
     int first_own() const {  // the first grain that no shorter list has
         int grain = 1;
@@ -212,7 +214,7 @@ OpenedMap Opening::again(const Session &session) {
         take_up(session, session.terminated() && !whole,
                 complete ? "is complete; its results again"
                          : "resumed, " + of_grains(session.finished + std::ssize(earlier_)) + " finished already");
-    if (const std::string changed = changed_since(session.ident, base_, files_); !changed.empty())
+    if (const std::string changed = changed_since(session.ident, base_of(session), files_); !changed.empty())
         opened.warning = changed + " has changed since " + name_of(session) +
                          " began; results from before the change are kept. --new runs all grains again";
     return opened;
@@ -266,7 +268,7 @@ OpenedMap Opening::after_complete(Session session) {
     const std::string last = "; the last run, " + name_of(session) + ", ";
     if (bad == 0) return begin_all(last + "is complete: all run again (--replay prints its outputs instead)");
     const bool all = !map_.words.files.empty();
-    if (const std::string changed = all ? changed_since(session.ident, base_, files_) : changed_under(session);
+    if (const std::string changed = all ? changed_since(session.ident, base_of(session), files_) : changed_under(session);
         !changed.empty())
         return begin_all(last + "had " + std::to_string(bad) +
                          (grains.empty() ? " without a result, and " : " that failed, and ") + changed +
@@ -286,7 +288,7 @@ OpenedMap Opening::named(int number, const std::vector<Session> &own) {
     for (const Session &session : own) {
         if (session.session != number) continue;
         const std::string name = name_of(session);
-        const bool other = !is_run_of(session.ident, base_);
+        const bool other = !has_words_of(session.ident, base_);
         if (asked("new") || other)
             return failed({exits::refused, "session_taken",
                            name + (asked("new") ? " exists already"
@@ -308,7 +310,9 @@ OpenedMap Opening::named(int number, const std::vector<Session> &own) {
 OpenedMap Opening::newest(const std::vector<Session> &own) {
     const Session *last = nullptr;
     for (const Session &session : own)
-        if (is_run_of(session.ident, base_) && !session.damaged()) last = &session;
+        if (!session.damaged() && (is_run_of(session.ident, base_) ||
+                                   (asked("resume-failed") && has_words_of(session.ident, base_))))
+            last = &session;
     const bool complete = last != nullptr && end_of_run(*last) == RunEnd::complete;
     if (asked("replay") && !complete) {
         const std::string why = last == nullptr ? "this map has not run yet" : name_of(*last) + " is not complete";
