@@ -14,7 +14,7 @@ struct GrainOrder {
 // -> Done: all of them are recorded, by this call or an earlier one. An ErrorReply refuses them all.
 struct GexecMany {
     std::int32_t session = 0;
-    std::vector<GrainOrder> orders;  // no grain twice
+    std::vector<GrainOrder> orders;                                    // no grain twice
     bool new_demands = false, new_environment = false, again = false;  // as in Gexec
 };
 

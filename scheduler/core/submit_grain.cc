@@ -218,8 +218,8 @@ void submit(Submission s) {
     for (const SubmitGrain *call : s.fresh) forgive_program(s.d, {s.key.user, call->program});
     s.d.reply(s.caller, s.done);
     if (!s.again.empty())
-        s.d.event("session " + to_text(s.key) + ": grains without success begin again: " +
-                  std::to_string(s.again.size()));
+        s.d.event("session " + to_text(s.key) +
+                  ": grains without success begin again: " + std::to_string(s.again.size()));
     for (const auto *calls : {&s.fresh, &s.amended, &s.again})
         for (const SubmitGrain *call : *calls) s.d.follow_up(PlaceGrain{{s.key, call->grain}});
 }

@@ -97,9 +97,9 @@ struct ToRequest {
         auto grains = std::make_shared<std::vector<core::SubmitGrain>>();
         grains->reserve(m.orders.size());
         for (wire::GrainOrder &order : m.orders)
-            grains->push_back(submission(context, user,
-                                         wire::Gexec{m.session, order.grain, std::move(order.spec), m.new_demands,
-                                                     m.new_environment, m.again}));
+            grains->push_back(submission(
+                context, user,
+                wire::Gexec{m.session, order.grain, std::move(order.spec), m.new_demands, m.new_environment, m.again}));
         *request = core::SubmitGrains{m.session, std::move(grains)};
         return true;
     }

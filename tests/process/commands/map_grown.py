@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """A map whose list of inputs has grown at its end: what maps of shorter lists have finished does not run again, and what has changed
 since does."""
+import contextlib
 import os
 import signal
 import subprocess
@@ -104,31 +105,30 @@ def lost(folder):
 
 
 def killed(pool, folder):
-    """Killed maps of a list that grows meanwhile; and one whose shorter list's session is removed then."""
-    def kill(inputs):
-        with open(os.path.join(folder.path, "ran")) as ran:
-            before = ran.read().count("b")
+    """Killed maps of a list that grows meanwhile: what one of them runs does not run in the next. And one whose shorter list's session is
+    removed then."""
+    def kill(inputs, last):
         process = subprocess.Popen([program("dcs"), "map", *WAITS], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                    cwd=folder.path, env=pool.env)
         process.stdin.write("".join(f"{one}\n" for one in inputs).encode())
         process.stdin.close()
-        wait_for("b", lambda: open(os.path.join(folder.path, "ran")).read().count("b") > before)
+        wait_for(last, lambda: last in open(os.path.join(folder.path, "ran")).read())
         process.send_signal(signal.SIGKILL)
         process.wait()
         return pool.json("session", "show", "last")["session"]["session"]
     folder.ran()
-    first = kill("abc")
-    second = kill("abcd")
-    assert folder.ran() == "abb", "a has finished"
+    first = kill("abc", "b")
+    second = kill("abcd", "d")
+    assert folder.ran() == "abcd", "the first runs b, and had not submitted c"
     folder.write("go")
     done = folder.map("abcd", *WAITS)
     assert done.stdout == b"a\nb\nc\nd\n" and tells(done.stderr, f"session {second}: resumed of 4 grains finished"), done
-    assert folder.ran() == "cd"
+    assert folder.ran() == ""
     os.remove(os.path.join(folder.path, "go"))
-    third = kill("abcdbe")
+    third = kill("abcdbe", "b")
     folder.write("go")
     for session in first, second:
-        pool.dcs("session", "close", str(session))
+        pool.dcs("session", "close", str(session), check=False)
         pool.dcs("session", "clean", str(session))
     assert folder.map("abcdbe", *WAITS).stdout == b"a\nb\nc\nd\nb\ne\n" and folder.ran() == "abbcde", third
 
@@ -150,6 +150,45 @@ def settings(pool, folder):
         os.remove(os.path.join(folder.path, "free"))
 
 
+def still_running(pool, folder):
+    """A map of a longer list waits for what that of the shorter one still runs, and runs what fails there or is closed with it."""
+    script = 'echo "$1" >>ran; until test -e "go-$1"; do sleep 0.05; done; test "$1" != 2 || test -e tried || { touch tried; exit 1; }; echo "$1"'
+
+    @contextlib.contextmanager
+    def begin(inputs, *words, name="sh"):
+        with pool.start([program("dcs"), "map", *words, "--", "sh", "-c", script, name, ":::", *inputs], cwd=folder.path,
+                        stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+    folder.ran()
+    with begin("123"):
+        wait_for("two grains", lambda: sorted(open(os.path.join(folder.path, "ran")).read().split()) == ["1", "2"])
+    with begin("1234", "--joblog", "lines") as longer:
+        told = longer.stderr.readline()
+        assert tells(told, "4 grains, of which 3 still run with a shorter list other 1 runs, --new runs all"), told
+    with begin("1234", "--joblog", "lines") as longer:
+        told = longer.stderr.readline()
+        assert tells(told, "resumed, 0 of 4 grains finished already"), told
+        for number in "1234":
+            folder.write("go-" + number)
+        assert longer.communicate(timeout=300)[0] == b"1\n2\n3\n4\n" and longer.returncode == 0
+    assert folder.ran() == "12234"
+    with open(os.path.join(folder.path, "lines")) as log:
+        assert sorted(int(line.split()[0]) for line in log.readlines()[1:]) == [1, 2, 3, 4]
+    for number in "123":
+        os.remove(os.path.join(folder.path, "go-" + number))
+    with begin("12", name="other"):
+        session = wait_for("two grains", lambda: (row := pool.json("session", "show", "last")["session"])["running"] == 2 and row["session"])
+    with begin("123", name="other") as longer:
+        assert tells(longer.stderr.readline(), f"of which 2 still run with a shorter list (session {session})")
+        pool.dcs("session", "close", str(session), "--yes")
+        for number in "123":
+            folder.write("go-" + number)
+        assert longer.communicate(timeout=300)[0] == b"1\n2\n3\n"
+
+
 def main():
     with Pool(2, 1) as pool:
         folder = Folder(pool)
@@ -158,7 +197,8 @@ def main():
         lost(folder)
         killed(pool, folder)
         settings(pool, folder)
-    print("5 passed, 0 failed")
+        still_running(pool, folder)
+    print("6 passed, 0 failed")
 
 
 if __name__ == "__main__":

@@ -111,7 +111,8 @@ private:
         if (!g.is_over()) {
             const auto before = seen.final_state.find({session.info.seniority, n});
             if (before == seen.final_state.end()) return;
-            REQUIRE((before->second.starts_with("killed") || !before->second.ends_with("/0") || !g.files->outputs.empty()));
+            REQUIRE(
+                (before->second.starts_with("killed") || !before->second.ends_with("/0") || !g.files->outputs.empty()));
             ++reached["again"];
             seen.final_state.erase(before);
             return;
@@ -119,7 +120,8 @@ private:
         const auto *finished = std::get_if<Finished>(&g.phase);
         const Finished end = finished ? *finished : Finished{};
         const std::string now = std::string(name_of(g.status())) + std::to_string(end.result_index) + "/" +
-                                std::to_string(g.course->out_length) + "/" + std::to_string(end.exit_code + 256 * end.signal);
+                                std::to_string(g.course->out_length) + "/" +
+                                std::to_string(end.exit_code + 256 * end.signal);
         std::string &before = seen.final_state[{session.info.seniority, n}];
         if (!before.empty() && before != now) {
             REQUIRE(g.status() == GrainStatus::killed);

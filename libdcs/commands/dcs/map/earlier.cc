@@ -38,12 +38,14 @@ public:
             return refuse(session, changed + " has changed since");
         bool asked = false;
         for (const wire::GrainRow &row : grains_of(session)) {
-            if (!of_list(row.grain, inputs) || row.state != "finished" || is_failed(row)) continue;
+            const bool runs = !is_over(row) && !session.terminated();
+            const bool succeeded = row.state == "finished" && !is_failed(row);
+            if (!of_list(row.grain, inputs) || (!runs && !succeeded)) continue;
             if (!std::exchange(asked, true) && !is_alike(session, row.grain))
                 return refuse(session, "the environment or --output differs");
             const auto at = static_cast<std::size_t>(row.grain - 1);
             if (!known_[at])
-                found.results.push_back({row.grain, session.session, row.out_length, row.err_length, row.cpu_s});
+                found.results.push_back({row.grain, session.session, row.out_length, row.err_length, row.cpu_s, runs});
             known_[at] = true;
         }
     }
@@ -52,8 +54,11 @@ public:
 
 private:
     void refuse(const Session &session, const std::string &why) {
+        const std::string number = std::to_string(session.session);
+        const bool runs = session.ready + session.running > 0 && !session.terminated();
         if (found.refused.empty())
-            found.refused = "session " + std::to_string(session.session) + " ran a shorter list, but " + why;
+            found.refused = "session " + number + (runs ? " runs" : " ran") + " a shorter list" +
+                            (runs ? " (`dcs session close " + number + "` ends it)" : "") + ", but " + why;
     }
 
     bool is_alike(const Session &session, std::int32_t grain) const {

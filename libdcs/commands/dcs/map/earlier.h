@@ -1,5 +1,6 @@
 #pragma once
-// A list of inputs that has grown at its end: what maps of its first inputs have finished does not run again.
+// A list of inputs that has grown at its end: what maps of its first inputs have finished, or still run, does not run
+// again.
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -11,12 +12,13 @@
 
 namespace dcs::commands {
 
-// Of an input that succeeded in another session.
+// Of an input that succeeded in another session, or has not ended there.
 struct EarlierResult {
     std::int32_t grain = 0;
     int session = 0;
     std::uint64_t out_length = 0, err_length = 0;
     double cpu_s = 0;
+    bool runs = false;  // or waits to: the rest is not known yet
 };
 
 struct WholeMap {

@@ -367,8 +367,8 @@ The same command in the same directory with the same inputs is the same map. Run
 (Ctrl-C, kill -9, a reboot), it continues in its session until all output is written. A complete map starts
 over; if grains failed and no file has changed since, only those run again, and the other outputs come from
 the record. If the list of inputs has grown at its end, what maps of the shorter list have finished with
-success does not run again, unless a file or the environment has changed. Standard error says which case
-applies. While a map runs, the same map is refused on this host. Results stay until `dcs session clean N`.
+success or still run does not run again, unless a file or the environment has changed. Standard error says
+which case applies. While a map runs, the same map is refused on this host. Results stay until `dcs session clean N`.
 With another --env, --file or --input it is another map, unless --resume-failed or --session is given. With other
 demands and limits (--time, --memory, --cores and so on), and in another environment, it is the same map, too:
 grains that failed or have not started take what is new, and standard error names the variables. Keep all other

@@ -83,6 +83,10 @@ private:
     std::string base_of(const Session &session) const { return session.ident.substr(0, base_.size()); }
     std::string recorded(const Session &session) const { return fingerprint_in(session.ident, base_of(session)); }
     std::string changed_under(const Session &session) const;
+    std::int64_t ended_earlier() const {
+        return std::count_if(earlier_.begin(), earlier_.end(),
+                             [](const EarlierResult &result) { return !result.runs; });
+    }
     int first_own() const {  // the first grain that no shorter list has
         int grain = 1;
         for (const EarlierResult &result : earlier_) grain += result.grain == grain;
@@ -170,16 +174,14 @@ void Opening::look_at_shorter_lists(const std::vector<Session> &own, const Sessi
 std::string Opening::of_shorter_lists(const std::vector<Session> &own) const {
     std::set<int> sessions;
     for (const EarlierResult &result : earlier_) sessions.insert(result.session);
-    std::string names, still;
-    for (const Session &session : own) {
-        if (sessions.count(session.session) == 0) continue;
-        names += (names.empty() ? "" : ", ") + name_of(session);
-        if (const int unfinished = session.ready + session.running; unfinished > 0 && !session.terminated())
-            still += "; " + name_of(session) + " still runs " + counted(unfinished, "grain") + " (`dcs session close " +
-                     std::to_string(session.session) + "` ends it)";
-    }
-    return ", of which " + std::to_string(earlier_.size()) + " finished with a shorter list (" + names +
-           "); the other " + std::to_string(left()) + (left() == 1 ? " runs" : " run") + ", --new runs all" + still;
+    std::string names;
+    for (const Session &session : own)
+        if (sessions.count(session.session) != 0) names += (names.empty() ? "" : ", ") + name_of(session);
+    const std::int64_t ended = ended_earlier(), run = std::ssize(earlier_) - ended;
+    return ", of which " + (ended > 0 ? std::to_string(ended) + " finished" : "") +
+           (ended > 0 && run > 0 ? " and " : "") +
+           (run > 0 ? std::to_string(run) + " still " + (run == 1 ? "runs" : "run") : "") + " with a shorter list (" +
+           names + "); the other " + std::to_string(left()) + (left() == 1 ? " runs" : " run") + ", --new runs all";
 }
 
 // The same words may have run with other inputs. A list of them that has grown at its end goes on.
@@ -213,7 +215,7 @@ OpenedMap Opening::again(const Session &session) {
     OpenedMap opened =
         take_up(session, session.terminated() && !whole,
                 complete ? "is complete; its results again"
-                         : "resumed, " + of_grains(session.finished + std::ssize(earlier_)) + " finished already");
+                         : "resumed, " + of_grains(session.finished + ended_earlier()) + " finished already");
     if (const std::string changed = changed_since(session.ident, base_of(session), files_); !changed.empty())
         opened.warning = changed + " has changed since " + name_of(session) +
                          " began; results from before the change are kept. --new runs all grains again";
@@ -344,7 +346,7 @@ OpenedMap Opening::open() {
         number = last.sessions[0].session;
     }
     OpenedMap opened = number ? named(static_cast<int>(*number), own.sessions) : newest(own.sessions);
-    opened.done_before += std::ssize(earlier_);
+    opened.done_before += ended_earlier();
     opened.earlier = std::move(earlier_);
     opened.environment = std::move(environment_);
     opened.files = fingerprint_of(files_);

@@ -1,5 +1,6 @@
 // Inputs of a map without a result of its session: another session has one; they were not submitted, their program is
 // not there, no host could start them, or they were killed. And outputs that are not there.
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -27,19 +28,67 @@ std::string MapWork::name_of(std::int32_t grain) const {
 }
 
 void MapWork::take_earlier() {
-    std::map<int, std::vector<JobLine>> lines;
-    for (const EarlierResult &result : earlier_) {
+    std::map<int, std::vector<EarlierResult>> ended;
+    for (const EarlierResult &result : earlier_)
+        if (result.runs) elsewhere_[result.session].push_back(result.grain);
+        else ended[result.session].push_back(result);
+    for (const auto &[session, results] : ended) take_ended(session, results);
+}
+
+void MapWork::take_ended(int session, const std::vector<EarlierResult> &results) {
+    std::vector<JobLine> lines;
+    for (const EarlierResult &result : results) {
         Taken &taken = results_[static_cast<std::size_t>(result.grain - 1)];
         taken.there = taken.ran = true;
         taken.out_length = result.out_length;
         taken.err_length = result.err_length;
         cpu_s_ += result.cpu_s;
         ++done_;
-        if (options_.joblog != nullptr)
-            lines[result.session].push_back({result.grain, result.out_length, 0, 0, plan_.words(result.grain)});
+        lines.push_back({result.grain, result.out_length, 0, 0, plan_.words(result.grain)});
     }
-    for (const auto &[session, of_session] : lines)
-        if (Status s = options_.joblog->add(session, of_session); !s) give_up("--joblog", s);
+    if (options_.joblog == nullptr || lines.empty()) return;
+    if (Status s = options_.joblog->add(session, lines); !s) give_up("--joblog", s);
+}
+
+bool MapWork::look_elsewhere() {
+    bool any = false;
+    for (auto &[session, grains] : elsewhere_) {
+        const SessionsAnswer there = sessions_of({std::to_string(session)});
+        Info info;
+        Status s = there.failure ? Status::ok() : info.ask(wire::QueryType::grains, "", session);
+        if (there.failure && there.failure->code != "not_found") give_up(*there.failure);
+        if (!s && s.code != Code::session_unknown) give_up(call_failure("session " + std::to_string(session), s));
+        std::map<std::int32_t, const wire::GrainRow *> rows;
+        for (const wire::GrainRow &row : info.grains) rows.emplace(row.grain, &row);
+        std::vector<EarlierResult> ended;
+        std::erase_if(grains, [&](std::int32_t grain) {
+            const auto row = rows.find(grain);
+            const wire::GrainRow *now = row == rows.end() ? nullptr : row->second;
+            if (now != nullptr && !is_over(*now) && !there.sessions[0].terminated()) return false;
+            if (now == nullptr || now->state != "finished" || is_failed(*now)) to_run_.push_back(grain);
+            else ended.push_back({grain, session, now->out_length, now->err_length, now->cpu_s});
+            return any = true;
+        });
+        take_ended(session, ended);
+    }
+    std::erase_if(elsewhere_, [](const auto &of_session) { return of_session.second.empty(); });
+    return any;
+}
+
+// Nothing is left to wait for here: waits until a grain of another session has ended, or runs what did not succeed
+// there. False: there are none.
+bool MapWork::take_elsewhere() {
+    while (to_run_.empty()) {
+        if (elsewhere_.empty()) return false;
+        if (look_elsewhere()) return true;
+        pause_ms(poll_ms);
+    }
+    const auto most = options_.at_once == 0 ? std::ssize(to_run_) : std::min(options_.at_once, std::ssize(to_run_));
+    const std::vector<int> some(to_run_.begin(), to_run_.begin() + most);
+    to_run_.erase(to_run_.begin(), to_run_.begin() + most);
+    for (const int grain : some) results_[static_cast<std::size_t>(grain - 1)].session = -1;
+    submit_again(some);
+    return true;
 }
 
 // False: it did not make one. `end`: of a grain that failed.

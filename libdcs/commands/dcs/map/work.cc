@@ -331,7 +331,7 @@ std::int64_t MapWork::run() {
             show_taken();
         } else if (error == D_E_NOTHING_LEFT || error == D_E_REPLAY_END) {
             if (wait_for_submissions(seen)) continue;
-            finish_without_results();
+            if (!take_elsewhere()) finish_without_results();
             show_taken();
         } else if (error == D_E_CANNOT_RUN) {
             Failure failure = call_failure("the results of session " + std::to_string(session_), error);

@@ -3,6 +3,7 @@
 // the inputs, both in batches. Any of them may be interrupted at any point; a rerun finds what was done.
 #include <atomic>
 #include <condition_variable>
+#include <map>
 #include <mutex>
 #include <set>
 #include <string>
@@ -79,6 +80,9 @@ private:
     [[noreturn]] void not_submitted(const std::string &which, int error);
     const Result<std::string> &program_path(const std::string &name);
     void take_earlier();  // before all others
+    void take_ended(int session, const std::vector<EarlierResult> &results);
+    bool look_elsewhere();  // false: nothing has ended
+    bool take_elsewhere();
     void take(const d_result &result);
     void write_joblog();
     void show_taken();
@@ -134,7 +138,9 @@ private:
     double cpu_s_ = 0;
     std::int64_t lost_ = 0, killed_ = 0;
     bool uncopied_ = false, some_result_ = false, started_again_ = false;
-    std::set<std::string> told_;  // why items failed that did not run, each once
+    std::map<int, std::vector<std::int32_t>> elsewhere_;  // grains that another session runs
+    std::vector<int> to_run_;                             // that did not succeed there
+    std::set<std::string> told_;                          // why items failed that did not run, each once
     std::set<std::string> ends_;
 };
 

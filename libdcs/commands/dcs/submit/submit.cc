@@ -97,7 +97,7 @@ std::optional<Failure> read_job(const Call &call, Job &job) {
 
 struct OpenedJob {
     int session = 0;
-    bool complete = false;            // all succeeded in an earlier run
+    bool complete = false;                         // all succeeded in an earlier run
     std::string how, changed, other, environment;  // changed: a file, since the session began; other: an earlier one
     std::optional<Failure> failure;
 };
@@ -161,7 +161,8 @@ OpenedJob open_job(const Call &call, const Job &job, Console &console) {
         check_inputs(job.file, job.parts, errors);
         if (!errors.empty()) return {.failure = errors_in_file(errors)};
         const OpenedSession fresh = open_fresh_session(
-            ident_of_run(job.ident, fingerprint_of(job.files), std::to_string(job.file.count) + "-" + job.place + random_suffix().substr(0, 4)));
+            ident_of_run(job.ident, fingerprint_of(job.files),
+                         std::to_string(job.file.count) + "-" + job.place + random_suffix().substr(0, 4)));
         opened = {.session = fresh.number, .how = counted(job.file.count, "grain"), .failure = fresh.failure};
         const auto same = std::find_if(own.sessions.rbegin(), own.sessions.rend(), [&](const Session &session) {
             const std::string &ident = session.ident;
