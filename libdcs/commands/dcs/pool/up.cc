@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <sched.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "commands/dcs/query/scheduler.h"
