@@ -289,11 +289,11 @@ bool is_full(int directory, bool was = false) {
 static std::string left_out(const files::Room &room, std::uint32_t last) {
     const Result<std::vector<std::string>> names = list_directory(room.fd.get());
     for (const std::string &name : names ? *names : std::vector<std::string>()) {
-        if (!name.starts_with("out.") && !name.starts_with("err.")) continue;
-        const auto number = number_of(name.substr(4), last + 1, UINT32_MAX);
-        struct stat st {};
-        const bool next = number == last + 1;  // a grain that dies in a checkpoint may have made one of them
-        if (!number || (next && (::fstatat(room.fd.get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0 || !st.st_size)))
+        const bool stream = name.starts_with("out.") || name.starts_with("err.");
+        const auto number = stream ? number_of(name.substr(4), last + 1, UINT32_MAX) : std::nullopt;
+        struct stat st {};  // of the next a grain that dies in a checkpoint may have made one
+        if (!number || (number == last + 1 &&
+                        (::fstatat(room.fd.get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0 || st.st_size == 0)))
             continue;
         return name + " does not follow out." + std::to_string(last) + " and err." + std::to_string(last);
     }

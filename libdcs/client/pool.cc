@@ -74,7 +74,7 @@ void Forks::after_in_parent() {
 }
 void Forks::after_in_child() {
     Forks &p = process();
-    p.last_request = random_bits();         // else two processes would use the same ids
+    p.last_request = random_bits();                   // else two processes would use the same ids
     p.freed = new (p.freed) std::condition_variable;  // in its place: it counts waiters that are not here
     for (Pool *pool : p.pools) {
         for (auto &[number, session] : pool->sessions_) session.taking = false;

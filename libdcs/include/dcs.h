@@ -148,8 +148,9 @@ int d_pool_set_new_demands(struct d_pool *pool, int on);
 
 /* Names this control program and obtains its authorization token: from the descriptor
  * of dcs_begin (once; it is closed), otherwise from the scheduler over the Unix socket, whose peer
- * credentials identify the user. Call it before all calls except those that need no d_get_auth; a
- * program has one ident in a pool. `control_ident`: 1-64 bytes of A-Z a-z 0-9 . _ - , not beginning with . or -
+ * credentials identify the user. Call it before all calls except those that need no d_get_auth. A
+ * program has one ident in a pool: with another one it loses the sessions of the first. `control_ident`: 1-64 bytes of
+ * A-Z a-z 0-9 . _ - , not beginning with . or -
  * Errors: D_E_INVALID (not a valid ident), D_E_NO_AUTH (DCS_AUTH_FD names no token of dcs_begin). */
 int d_get_auth(const char *control_ident);
 int d_pool_get_auth(struct d_pool *pool, const char *control_ident);

@@ -87,19 +87,13 @@ std::int64_t nanoseconds(long minutes) {
     return minutes >= D_LOCK_NEVER_MINUTES ? no_limit : minutes * D_LOCK_MINUTE;
 }
 
-// D_LOCK_AUTO is no time to wait, and no pause.
-Status not_negative(const char *name, std::int64_t value) {
-    if (value >= 0) return Status::ok();
-    return fail(Code::invalid, std::string(name) + " is " + std::to_string(value) + ": it must not be negative");
-}
-
 Result<LockRequest> request_of(const d_lock_request &wish) {
-    const std::pair<const char *, std::int64_t> numbers[] = {
-        {"expire_max", wish.expire_max}, {"interval", wish.interval}, {"now", wish.now},
-        {"wait", wish.wait},             {"grace[0]", wish.grace[0]}, {"grace[1]", wish.grace[1]},
-        {"grace[2]", wish.grace[2]},     {"max_kills", wish.max_kills}};
-    for (const auto &[name, value] : numbers)
-        if (Status s = not_negative(name, value); !s) return s;
+    const std::int64_t least = std::min({wish.wait, wish.now, wish.interval, wish.expire_max, wish.grace[0],
+                                         wish.grace[1], wish.grace[2], std::int64_t{wish.max_kills}});
+    if (least < 0)  // D_LOCK_AUTO is no time to wait
+        return fail(Code::invalid, std::to_string(least) +
+                                       " in a request: wait, now, interval, expire_max, grace and "
+                                       "max_kills must not be negative");
     const bool by_path = wish.path != nullptr;
     if (!by_path && wish.operator_ == nullptr) return fail(Code::invalid, "a lock needs an operator or a path");
     Result<Place> place = by_path ? place_of(wish.path, ".lock")
@@ -336,7 +330,7 @@ int d_slot_take(const char *const names[], const int limits[], std::size_t count
     *slots = nullptr;
     if (names == nullptr || limits == nullptr || count == 0) return refuse(D_LOCK_FAILED, "no limit was named");
     return guarded([&] {
-        if (const dcs::Status s = c_api::not_negative("wait", wait); !s) return refuse(s);
+        if (wait < 0) return refuse(D_LOCK_FAILED, "wait is " + std::to_string(wait) + ": it must not be negative");
         std::vector<SlotWish> wishes;
         for (std::size_t i = 0; i < count; ++i) {
             if (names[i] == nullptr) return refuse(D_LOCK_FAILED, "the name of a limit is missing");

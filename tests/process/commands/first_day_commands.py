@@ -91,8 +91,8 @@ def habits(shell):
     options(shell)
     out, err = shell.run("seq 3 >list; while read x; do dcs run -- echo got $x; done <list")
     assert out == "got 1\n" and tells(err, "warning command gets all that is left of standard input 4 of 6 bytes needs -n"), (out, err)
-    out, err = shell.run("while ! grep -q 'with -n' said; do sleep 0.1; done 2>/dev/null | dcs run -- echo got 2>said; cat said")
-    assert out == "got\ndcs run: reading standard input to its end; with -n it is not read\n", out
+    waits = "while ! grep -q 'with -n' said; do sleep 0.1; done 2>/dev/null | dcs run -- echo got 2>said; cat said"
+    assert shell.run(waits)[0] == "got\ndcs run: reading standard input to its end; with -n it is not read\n"
     for line in ("dcs run -- cat <list", "while read x; do dcs run -n -- echo $x; done <list", "cat list | { read x; echo $x; dcs run -- cat; }"):
         assert shell.run(line) == ("1\n2\n3\n", ""), line
 

@@ -245,12 +245,11 @@ output = "result=out.{}"
     assert out[:3] == ["<a b> 1", "<c> 2", "3"], out
     for n in (7, 8):
         assert open(os.path.join(desk.folder, f"out.{n}")).read() == f"made {n}\n"
-    for name, text in (("in.1", "b\na\n"), ("in.2", "d\nc\n")):
-        desk.write(name, text)
-    desk.write("inputs.toml", '[[grain]]\ncommand = ["sort"]\narray = "1-2"\ninput-file = "in.{}"\n'
-                              '[[grain]]\ncommand = ["cat"]\narray = "1-2"\ninput = "{}:{#}\\n"\n')
-    desk.submit("--wait", "inputs.toml")
-    assert desk.pool.dcs("session", "cat", "last").stdout == b"a\nb\nc\nd\n1:1\n2:2\n"
+    desk.write("in.1", "b\na\n")
+    desk.write("in.2", "d\nc\n")
+    both = '[[grain]]\ncommand = ["sort"]\narray = "1-2"\ninput-file = "in.{}"\n[[grain]]\ncommand = ["cat"]\narray = "1-2"\ninput = "{}:{#} "\n'
+    desk.submit("--wait", desk.write("inputs.toml", both))
+    assert desk.pool.dcs("session", "cat", "last").stdout == b"a\nb\nc\nd\n1:1 2:2 "
     desk.write("one.toml", '[[grain]]\ncommand = ["echo", "n{}"]\n')
     desk.submit("--wait", "--array", "1-1000", "one.toml")
     out = desk.pool.dcs("session", "cat", "last").stdout.decode().split()

@@ -138,7 +138,7 @@ static void answers(void) {
     CHECK(strcmp(d_lock_reason_word(D_LOCK_TOO_SOON), "too-soon") == 0);
     CHECK(strcmp(d_lock_reason_word(77), "unknown") == 0);
     request.wait = D_LOCK_AUTO;
-    CHECK(d_lock_get(&request, &answer, &lock) == D_LOCK_FAILED && strstr(d_lock_errortext(), "wait is -1"));
+    CHECK(d_lock_get(&request, &answer, &lock) == D_LOCK_FAILED && strstr(d_lock_errortext(), "-1 in a request"));
     request.wait = 0;
     request.operator_ = NULL;
     CHECK(d_lock_get(&request, &answer, &lock) == D_LOCK_FAILED);

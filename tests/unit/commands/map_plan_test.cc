@@ -69,17 +69,19 @@ TEST_CASE("the ident is the same for the same map, and for no other") {
     const MapPlan same = plan;
     CHECK(ident_of(same) == ident_of(plan));
     const MapPlan others[] = {
-        {{"printf", "%s\n", "{}"}, "/tmp", {"1", "2"}},        {{"printf", "%s\n", "{}"}, "/tmp", {"1", "2", "3", ""}},
-        {{"printf", "%s\n", "{}"}, "/tmp/x", {"1", "2", "3"}}, {{"printf", "%s\n{}"}, "/tmp", {"1", "2", "3"}},
-        {{"printf", "%s\n", "{}"}, "/tmp", {"12", "3"}},       {{"printf", "%s\n", "{}", "/tmp"}, "", {"1", "2", "3"}},
+        {{"printf", "%s\n", "{}"}, "/tmp", {"1", "2"}},
+        {{"printf", "%s\n", "{}"}, "/tmp", {"1", "2", "3", ""}},
+        {{"printf", "%s\n", "{}"}, "/tmp/x", {"1", "2", "3"}},
+        {{"printf", "%s\n{}"}, "/tmp", {"1", "2", "3"}},
+        {{"printf", "%s\n", "{}"}, "/tmp", {"12", "3"}},
+        {{"printf", "%s\n", "{}", "/tmp"}, "", {"1", "2", "3"}},
         {{"printf", "%s\n", "{}"}, "/tmp", {"1", "3", "2"}},
         {.command = plan.command, .directory = "/tmp", .inputs = plan.inputs, .spread = true},
         {.command = plan.command, .directory = "/tmp", .inputs = plan.inputs, .settings = {"env", "A=1"}},
         {.command = plan.command, .directory = "/tmp", .inputs = plan.inputs, .settings = {"file", "A=1"}},
     };
     for (const MapPlan &other : others) CHECK(ident_of(other) != ident_of(plan));
-    for (const MapPlan &other : others)
-        CHECK(has_words_of(ident_of(other), ident_of(plan)) == !other.settings.empty());
+    for (const MapPlan &other : others) CHECK(has_words_of(ident_of(other), ident_of(plan)) == !other.settings.empty());
     CHECK(ident_of(plan, 2) == ident_of(others[0]));
     CHECK(ident_of(others[1], 3) == ident_of(plan));
     CHECK(ident_of(plan, 4) == ident_of(plan));

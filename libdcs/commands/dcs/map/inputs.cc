@@ -156,7 +156,8 @@ Call in_our_words(const Call &call) {
 std::optional<Failure> make_plan(const Call &call, MapPlan &plan) {
     for (const auto &[name, value] : call.arguments.options) {
         if (is_marker(value)) return usage_failure("dcs map: --" + name + " has no value: " + value + " begins inputs");
-        if (name == "env" || name == "file" || name == "input") plan.settings.insert(plan.settings.end(), {name, value});
+        if (name == "env" || name == "file" || name == "input")
+            plan.settings.insert(plan.settings.end(), {name, value});
     }
     const std::vector<std::string> &words = call.arguments.words;
     const auto colons = std::find_if(words.begin(), words.end(), is_marker);

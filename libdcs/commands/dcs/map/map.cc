@@ -323,7 +323,8 @@ Examples:
           "the end, as words: work of less than a second runs faster together"},
          {"file", 0, "[NAME=]PATH", any_text,
           "put this file into the directory of each grain, under its own name or NAME; {} as in CMD", "", Given::many},
-         {"input", 0, "PATH", some_text, "this file is the standard input of each grain (default: empty); {} as in CMD"},
+         {"input", 0, "PATH", some_text,
+          "this file is the standard input of each grain (default: empty); {} as in CMD"},
          {"output", 0, "NAME=PATH", any_text,
           "a file that CMD makes in the grain's directory; it is copied to PATH, in which {} or {#} tells the\n"
           "grains apart; missing directories are made",

@@ -15,11 +15,11 @@ namespace dcs::commands {
 struct MapPlan {
     std::vector<std::string> command;  // CMD, words before replacement
     std::string directory;
-    std::vector<std::string> inputs;  // grain g gets inputs[g - 1]
-    bool columns = false;             // each input has columns (placeholders.h)
-    bool spread = false;              // a word {} is replaced by a word for each of them
+    std::vector<std::string> inputs;    // grain g gets inputs[g - 1]
+    bool columns = false;               // each input has columns (placeholders.h)
+    bool spread = false;                // a word {} is replaced by a word for each of them
     std::vector<std::string> settings;  // options that change what grains compute: "env" and its value, and so on
-    bool append = true;               // to a command without placeholders
+    bool append = true;                 // to a command without placeholders
 
     std::vector<std::string> words(std::int32_t grain) const {
         return words_of(command, inputs[static_cast<std::size_t>(grain - 1)], grain, append, spread);

@@ -270,7 +270,8 @@ OpenedMap Opening::after_complete(Session session) {
     const std::string last = "; the last run, " + name_of(session) + ", ";
     if (bad == 0) return begin_all(last + "is complete: all run again (--replay prints its outputs instead)");
     const bool all = !map_.words.files.empty();
-    if (const std::string changed = all ? changed_since(session.ident, base_of(session), files_) : changed_under(session);
+    if (const std::string changed =
+            all ? changed_since(session.ident, base_of(session), files_) : changed_under(session);
         !changed.empty())
         return begin_all(last + "had " + std::to_string(bad) +
                          (grains.empty() ? " without a result, and " : " that failed, and ") + changed +
@@ -312,8 +313,8 @@ OpenedMap Opening::named(int number, const std::vector<Session> &own) {
 OpenedMap Opening::newest(const std::vector<Session> &own) {
     const Session *last = nullptr;
     for (const Session &session : own)
-        if (!session.damaged() && (is_run_of(session.ident, base_) ||
-                                   (asked("resume-failed") && has_words_of(session.ident, base_))))
+        if (!session.damaged() &&
+            (is_run_of(session.ident, base_) || (asked("resume-failed") && has_words_of(session.ident, base_))))
             last = &session;
     const bool complete = last != nullptr && end_of_run(*last) == RunEnd::complete;
     if (asked("replay") && !complete) {

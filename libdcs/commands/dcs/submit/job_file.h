@@ -14,10 +14,10 @@ namespace dcs::commands {
 struct JobGrain {             // a table [[grain]]: one grain, or one for each item
     std::string name, place;  // place: FILE:LINE:COLUMN
     std::vector<std::string> command;
-    Arguments options;  // as of `dcs run`: those of [defaults], then its own
-    std::string input;  // its standard input
+    Arguments options;       // as of `dcs run`: those of [defaults], then its own
+    std::string input;       // its standard input
     std::string input_path;  // instead: of many grains that have different ones
-    bool many = false;  // the items take the places of {} in the command
+    bool many = false;       // the items take the places of {} in the command
     std::vector<std::string> items;
     std::vector<std::size_t> after;  // places in JobFile::grains
     std::int32_t first = 1;          // number of its first grain

@@ -105,7 +105,8 @@ void check_inputs(const JobFile &file, const std::vector<JobPart> &parts, std::v
     std::set<std::string> none;
     for (const std::size_t i : JobFlow(file).take_startable()) {
         const FileWords &all = parts[i].files;
-        for (std::int32_t n = 0; n < (all.files.empty() && all.image.empty() && all.input.empty() ? 0 : file.grains[i].count()); ++n) {
+        for (std::int32_t n = 0;
+             n < (all.files.empty() && all.image.empty() && all.input.empty() ? 0 : file.grains[i].count()); ++n) {
             FileWords words = files_of_grain(file.grains[i], parts[i], file.grains[i].first + n);
             words.outputs.clear();
             const auto failure = check_places(words, none);
