@@ -9,7 +9,6 @@
 #include <thread>
 #include <unistd.h>
 
-#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/text.h"
