@@ -82,19 +82,15 @@ struct GrainSpec {
     std::vector<GrainFile> files;  // staged files, programs, input and outputs
 };
 struct Gexec {  // -> Done
-    std::int32_t session = 0;
-    std::int32_t grain = 0;
+    std::int32_t session = 0, grain = 0;
     GrainSpec spec;
-    // A recorded grain may differ in its demands: a ready one takes the new ones, any other keeps its own.
-    bool new_demands = false;
-    bool new_environment = false;  // with new_demands: the same of its environment
-    // A recorded grain that failed or was killed begins again, with what is new: nothing was decided on its result.
-    bool again = false;
+    // A recorded grain may differ in its demands, and then in its environment: a ready one takes what is new, any other
+    // keeps its own; `again`: one that failed or was killed begins again with it, as nothing was decided on its result.
+    bool new_demands = false, new_environment = false, again = false;
 };
 struct Gkill {
     std::string user;
-    std::int32_t session = 0;
-    std::int32_t grain = 0;
+    std::int32_t session = 0, grain = 0;
 };  // -> Done
 // Of a submission: how many of its grains an earlier request has recorded, and how many of these were killed. Others: 0.
 struct Done {

@@ -171,12 +171,21 @@ void conclude(const MapWork &work, const MapPlan &plan, const FileWords &files, 
     if (listed > 0) tell_closed(plan, files, opened.session, console);
 }
 
-// A file that has changed while grains ran, except what they wrote to their own inputs; empty: none.
-std::string changed_meanwhile(const OpenedMap &opened, const MapPlan &plan, const std::vector<MapFile> &now) {
-    const std::string changed = changed_in_command(opened.files, now);
-    if (!changed.empty() || changed_in_inputs(opened.files, now).empty()) return changed;
-    const SessionsAnswer ours = sessions_of({std::to_string(opened.session)});
-    return ours.failure ? "" : changed_after_its_grain(ours.sessions[0], plan);
+void tell_opened(const OpenedMap &opened, Console &console) {
+    console.note("session " + std::to_string(opened.session) + ": " + opened.how);
+    if (!opened.environment.empty()) console.note(opened.environment);
+    if (!opened.warning.empty()) console.note("warning: " + opened.warning);
+}
+
+// Files that have changed while grains ran, except what these wrote to their own inputs.
+void tell_changed(const OpenedMap &opened, const MapPlan &plan, const std::vector<MapFile> &now, Console &console) {
+    std::string changed = changed_in_command(opened.files, now);
+    if (changed.empty() && !changed_in_inputs(opened.files, now).empty())
+        if (const SessionsAnswer ours = sessions_of({std::to_string(opened.session)}); !ours.failure)
+            changed = changed_after_its_grain(ours.sessions[0], plan);
+    if (!changed.empty())
+        console.note("warning: " + changed + " has changed while this map ran: if grains read it, results of both " +
+                     "versions may be mixed. --new runs all grains again");
 }
 
 // Was a grain of another session submitted as this map would?
@@ -263,9 +272,7 @@ int map(const Call &said) {
     work_patiently();
     const sigset_t signals = block_ending_signals();
 
-    console.note("session " + std::to_string(opened.session) + ": " + opened.how);
-    if (!opened.environment.empty()) console.note(opened.environment);
-    if (!opened.warning.empty()) console.note("warning: " + opened.warning);
+    tell_opened(opened, console);
     tell_of_words(plan, program, console);
     MapWork work(plan, options, opened, console);
     if (detach) leave(opened, work, console);
@@ -285,9 +292,7 @@ int map(const Call &said) {
         console.give_up(call_failure("session " + std::to_string(opened.session) + " was not closed", error),
                         call.format, exits::map_failed);
     console.keep_bar();
-    if (const std::string changed = changed_meanwhile(opened, plan, files(plan.inputs.size())); !changed.empty())
-        console.note("warning: " + changed + " has changed while this map ran: if grains read it, results of both " +
-                     "versions may be mixed. --new runs all grains again");
+    tell_changed(opened, plan, files(plan.inputs.size()), console);
     conclude(work, plan, options.files, opened, failures, whole, console);
     std::_Exit(
         exit_for_failed(failures + work.lost()));  // the watching threads still look at this frame; outputs are flushed

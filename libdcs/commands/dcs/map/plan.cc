@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/bytes.h"
+#include "base/text.h"
 #include "commands/dcs/frame/failure.h"
 #include "pki/digest.h"
 

@@ -1,5 +1,6 @@
 // What is asked and changed of a session of an earlier run.
 #include "client/call.h"
+#include "dcs.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/query/grains.h"
 #include "commands/dcs/run/caller_environment.h"

@@ -9,7 +9,6 @@
 #include <thread>
 #include <unistd.h>
 
-#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/text.h"
@@ -164,9 +163,8 @@ OpenedJob open_job(const Call &call, const Job &job, Console &console) {
             ident_of_run(job.ident, fingerprint_of(job.files),
                          std::to_string(job.file.count) + "-" + job.place + random_suffix().substr(0, 4)));
         opened = {.session = fresh.number, .how = counted(job.file.count, "grain"), .failure = fresh.failure};
-        const auto same = std::find_if(own.sessions.rbegin(), own.sessions.rend(), [&](const Session &session) {
-            const std::string &ident = session.ident;
-            return ident.starts_with("submit-") && ident.substr(ident.rfind('-') + 1).starts_with(job.place);
+        const auto same = std::find_if(own.sessions.rbegin(), own.sessions.rend(), [&](const Session &s) {
+            return s.ident.starts_with("submit-") && s.ident.compare(s.ident.rfind('-') + 1, 4, job.place) == 0;
         });
         if (same != own.sessions.rend() && !call.arguments.has("new"))
             opened.other = ran_before(*same, "this file with other contents");
