@@ -292,9 +292,8 @@ static std::string left_out(const files::Room &room, std::uint32_t last) {
         const bool stream = name.starts_with("out.") || name.starts_with("err.");
         const auto number = stream ? number_of(name.substr(4), last + 1, UINT32_MAX) : std::nullopt;
         struct stat st {};  // of the next a grain that dies in a checkpoint may have made one
-        if (!number || (number == last + 1 &&
-                        (::fstatat(room.fd.get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0 || st.st_size == 0)))
-            continue;
+        const bool empty = ::fstatat(room.fd.get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0 || st.st_size == 0;
+        if (!number || (number == last + 1 && empty)) continue;
         return name + " does not follow out." + std::to_string(last) + " and err." + std::to_string(last);
     }
     return "";

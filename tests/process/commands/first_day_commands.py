@@ -82,12 +82,11 @@ def habits(shell):
     out, err = shell.run("dcs map -- echo {2} {} x{2} ::: a")
     assert out == "{2} a x{2}\n" and "{2} is passed on as it is" in err, (out, err)
     assert "passed on" not in shell.run("dcs map -- echo a{2} {} ::: a")[1]
-    out, err = shell.run("dcs map -- sh -c 'echo <{}' ::: /dev/null 'a b' 2>&1 || true")
-    assert tells(out, "note shell reads input 'a b words own"), out
+    assert tells(shell.run("dcs map -- sh -c 'echo <{}' ::: /dev/null 'a b' 2>&1 || true")[0], "note shell reads input 'a b words own")
     for line in ("dcs map -- sh -c 'echo {}' ::: a-b.c 3", """dcs map -- sh -c 'echo "$1"' sh {} ::: 'a b'"""):
         assert "note: the shell" not in shell.run(line)[1], line
-    for line, done in (("dcs session close nosuchuser/all", "closed"), ("dcs session clean nosuchuser/all", "removed")):
-        assert tells(shell.run(line)[1], f"no such session nothing was {done}"), line
+    for verb, done in (("close", "closed"), ("clean", "removed")):
+        assert tells(shell.run(f"dcs session {verb} nosuchuser/all")[1], f"no such session nothing was {done}"), verb
     options(shell)
     out, err = shell.run("seq 3 >list; while read x; do dcs run -- echo got $x; done <list")
     assert out == "got 1\n" and tells(err, "warning command gets all that is left of standard input 4 of 6 bytes needs -n"), (out, err)
@@ -125,8 +124,8 @@ def script_of_slurm(shell):
 
 def ended_by_a_signal(shell):
     """As a shell says it; of a reader that went away there is nothing to say."""
-    err = shell.run("dcs run -- sh -c 'kill -SEGV $$'", 128 + signal.SIGSEGV)[1]
-    assert err == "dcs run: the command was ended by signal 11 (Segmentation fault)\n", err
+    said = "dcs run: the command was ended by signal 11 (Segmentation fault)\n"
+    assert shell.run("dcs run -- sh -c 'kill -SEGV $$'", 128 + signal.SIGSEGV)[1] == said
     assert shell.run("dcs run -- sh -c 'kill -PIPE $$'", 128 + signal.SIGPIPE)[1] == ""
 
 
@@ -319,8 +318,7 @@ def terminal(shell):
     os.close(slave)
     shell.until("map", process, "from the terminal")
     os.write(master, b"typed\n\x04")
-    out, _ = process.communicate(timeout=300)
-    assert out == "typed\n", out
+    assert process.communicate(timeout=300)[0] == "typed\n"
     os.close(master)
 
 
