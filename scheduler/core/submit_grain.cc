@@ -61,14 +61,6 @@ bool refuse(Draft &d, const Caller &caller, bool batch, const SubmitGrain &call,
     return false;
 }
 
-// It was killed, failed, or did not make one of its outputs.
-bool without_success(const Grain &grain) {
-    const auto lacks = [](const wire::GrainFile &output) { return output.digest.empty(); };
-    const bool finished = grain.status() == GrainStatus::finished;
-    return grain.status() == GrainStatus::killed || grain.has_failed() ||
-           (finished && std::ranges::any_of(grain.files->outputs, lacks));
-}
-
 // The number is in use: the same call again, a different one, or a mistake.
 bool meet_existing(Submission &s, const SubmitGrain &call, const GrainKey &key) {
     const Grain &grain = *s.d.state.grain(key);
@@ -81,7 +73,7 @@ bool meet_existing(Submission &s, const SubmitGrain &call, const GrainKey &key) 
         s.d.effect(ReplyDifference{s.caller.conn, s.caller.request, key, call.params});
         return false;
     }
-    const bool begins = call.again && without_success(grain);
+    const bool begins = call.again && (grain.status() == GrainStatus::killed || grain.has_failed());
     if (begins || (amends && grain.status() == GrainStatus::ready)) {
         (begins ? s.again : s.amended).push_back(&call);
         note_shape(s, call);

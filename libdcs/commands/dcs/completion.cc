@@ -145,7 +145,8 @@ int completion(const Call &call) {
     const auto &words = call.arguments.words;
     for (const Shell &shell : shells)
         if (words.size() == 1 && words[0] == shell.name) return std::fputs(shell.script, stdout) < 0;
-    return call.fail(usage_failure("dcs completion: SHELL is missing", "dcs completion bash, zsh or fish"));
+    const std::string wrong = words.empty() ? "SHELL is missing" : "there is none for " + words[0];
+    return call.fail(usage_failure("dcs completion: " + wrong, "dcs completion bash, zsh or fish"));
 }
 
 }  // namespace

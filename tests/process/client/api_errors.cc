@@ -63,8 +63,9 @@ enum class Take { one, result, streams, many };
 
 int take(Take how, int s, int block) {
     if (how == Take::streams) {
-        FILE *out = nullptr, *err = nullptr;
+        FILE *out = stderr, *err = stderr;
         const int error = d_gwait_streams(block, s, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &out, &err);
+        if (error != NO_ERROR && (out || err)) return -1;  // both are NULL then
         if (out) std::fclose(out);
         if (err) std::fclose(err);
         return error;

@@ -162,6 +162,7 @@ int main(int argc, char **argv) {
         options.directory = argv[2];
         options.ident = "from-options";
         d_pool *third = d_pool_open(&options);
+        expect(third && d_pool_gkill(third, 4711, 1) == D_E_SESSION_UNKNOWN, "whatever the first call is");
         expect(third && d_pool_open_ses(third, 9) == D_OK && d_pool_close_ses(third, 9) == D_OK, "ident by options");
         d_pool_close(third);
         expect(d_pool_close_ses(west.handle(), 1) == D_OK, "the west goes on when another handle to it was closed");

@@ -119,13 +119,16 @@ TEST_CASE("the time line has a line for each slot, with starts, checkpoints, and
     top::Look look;
     look.pool.at_ms = 1;
     look.lanes = {(now_s - 60) * 1000, now_s * 1000, {{"h1", 2, {left, runs}}}};
-    look.moves = {{(now_s - 30) * 1000, {"ann", 7}, 1, "h1", "host_dead", ""}};
+    look.moves = {{(now_s - 30) * 1000, {"ann", 7}, 1, "h1", "host_dead", ""},  // a log after the other
+                  {(now_s - 50) * 1000, {"ann", 12}, 1, "h1", "host_dead", ""}};
     const top::Lines lines = top::screen_lines(look, 2, 13 + 61);
     CHECK(lines[0].substr(lines[0].size() - 4) == "now|");
     CHECK(lines[1] ==
           "h1           [" + std::string(14, '7') + "^" + std::string(14, '~') + "x" + std::string(30, ' '));
     CHECK(lines[2] == std::string(13 + 20, ' ') + "[" + std::string(40, '2'));
-    CHECK(joined_lines(lines).find("ann/7:1 left h1: host_dead") != std::string::npos);
+    const std::size_t latest = joined_lines(lines).find("ann/7:1 left h1: host_dead");
+    CHECK(latest < joined_lines(lines).find("ann/12:1 left h1: host_dead"));
+    CHECK(latest != std::string::npos);
     for (const std::size_t columns : {1u, 20u, 400u}) CHECK_FALSE(top::screen_lines(look, 2, columns).empty());
     set_colour("automatic");
 }

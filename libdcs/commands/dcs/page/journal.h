@@ -1,5 +1,6 @@
 #pragma once
 // What happened lately in the sessions whose event logs the page's user may read.
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -76,6 +77,15 @@ struct Spread {
     void take(double s);
 };
 
+// Newest first: the logs of sessions are read one after another.
+template <class T> std::vector<const T *> latest_of(const std::deque<T> &all, std::size_t most) {
+    std::vector<const T *> latest;
+    for (auto it = all.rbegin(); it != all.rend(); ++it) latest.push_back(&*it);
+    std::stable_sort(latest.begin(), latest.end(), [](const T *a, const T *b) { return a->at_ms > b->at_ms; });
+    if (latest.size() > most) latest.resize(most);
+    return latest;
+}
+
 class Journal {
 public:
     static constexpr std::int64_t window_ms = 3600 * 1000;
@@ -88,8 +98,8 @@ public:
 
     const std::deque<Run> &ended() const { return ended_; }  // of the last hour, in the order of their ends
     std::vector<const Run *> running() const;
-    const std::deque<Happening> &happenings() const { return happenings_; }  // oldest first
-    const std::deque<Move> &moves() const { return moves_; }                 // oldest first
+    const std::deque<Happening> &happenings() const { return happenings_; }  // as they were read: latest_of()
+    const std::deque<Move> &moves() const { return moves_; }                 // the same
     bool incomplete() const { return incomplete_; }  // there were more runs, or a longer log, than are kept
     bool of_others() const { return refused_ > 0; }  // sessions whose logs the scheduler does not show to this user
     // Grains finished per second lately; nothing if that says nothing.

@@ -68,15 +68,6 @@ std::string session_row(const Session &s, const Journal &journal) {
          "<span class=\"what\">" + words(what) + "</span>"});
 }
 
-// Newest first: the logs of sessions are read one after another.
-template <class T> std::vector<const T *> latest_of(const std::deque<T> &all, std::size_t most) {
-    std::vector<const T *> latest;
-    for (auto it = all.rbegin(); it != all.rend(); ++it) latest.push_back(&*it);
-    std::stable_sort(latest.begin(), latest.end(), [](const T *a, const T *b) { return a->at_ms > b->at_ms; });
-    if (latest.size() > most) latest.resize(most);
-    return latest;
-}
-
 // The pool map: the hosts of each class, with their slots where there are few, else a square for each.
 constexpr std::size_t cards_shown = 48, troubled_shown = 12, squares_in_row = 64;
 constexpr std::int32_t boxes_shown = 24;  // of one host

@@ -132,8 +132,7 @@ Lines time_lines(const Look &look, std::size_t columns) {
     if (look.moves.empty()) return lines;
     lines.emplace_back();
     lines.push_back(painted("1", "Grains that left a host") + ", the latest first");
-    std::size_t shown = 0;
-    for (auto it = look.moves.rbegin(); it != look.moves.rend() && shown < moves_shown; ++it, ++shown)
+    for (const page::Move *it : page::latest_of(look.moves, moves_shown))
         lines.push_back(page::clock_time(it->at_ms) + "  " +
                         printable(page::to_text(it->session) + ":" + std::to_string(it->grain) + " left " + it->host +
                                   ": " + it->reason + (it->detail.empty() ? "" : " (" + it->detail + ")")));

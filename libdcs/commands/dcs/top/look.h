@@ -26,7 +26,7 @@ struct Look {
     std::vector<wire::GrainRow> grains;    // the caller's running ones, those with the most CPU time first
     std::map<std::size_t, double> left_s;  // of the pool's sessions, by their places: the estimated time left
     page::Lanes lanes;
-    std::deque<page::Happening> happenings;  // oldest first, as the moves
+    std::deque<page::Happening> happenings;  // in the order of the journal, as the moves
     std::deque<page::Move> moves;
     std::shared_ptr<const FlowLook> flow;  // once it is wanted
     bool of_others = false;                // sessions whose logs are not the caller's to read

@@ -146,7 +146,7 @@ Lines event_lines(const Look &look) {
     Lines lines;
     if (look.of_others) lines.emplace_back("Without sessions of other users, whose logs are for their owners.");
     if (look.happenings.empty()) lines.emplace_back("Nothing has happened lately.");
-    for (auto it = look.happenings.rbegin(); it != look.happenings.rend(); ++it) {
+    for (const page::Happening *it : page::latest_of(look.happenings, look.happenings.size())) {
         const std::string name = page::to_text(it->session);
         lines.push_back(page::clock_time(it->at_ms) + "  " + printable(name + "  " + it->text));
     }
