@@ -11,7 +11,9 @@
 
 static_assert(std::input_iterator<dcs::result_range::iterator> && std::ranges::input_range<dcs::result_range>);
 template <class Session>
-concept gives_results = requires(Session &&session) { std::forward<Session>(session).results(); };
+concept gives_results = requires(Session &&session) {
+    std::forward<Session>(session).results();
+};
 static_assert(gives_results<dcs::session &> && !gives_results<dcs::session>);  // of one that ends at once
 static_assert(!std::is_copy_constructible_v<dcs::session> && std::is_nothrow_move_constructible_v<dcs::session>);
 
