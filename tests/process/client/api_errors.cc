@@ -65,9 +65,8 @@ int take(Take how, int s, int block) {
     if (how == Take::streams) {
         FILE *out = stderr, *err = stderr;
         const int error = d_gwait_streams(block, s, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &out, &err);
-        if (error != NO_ERROR && (out || err)) return -1;  // both are NULL then
-        if (out) std::fclose(out);
-        if (err) std::fclose(err);
+        if (error != NO_ERROR) return out || err ? -1 : error;  // both are NULL then
+        std::fclose(out), std::fclose(err);
         return error;
     }
     d_result results[4];
