@@ -1,5 +1,6 @@
 // What differs between two structs, by the lists of their fields that their serialize() gives.
 #include <algorithm>
+#include <map>
 
 #include <boost/archive/detail/interface_oarchive.hpp>
 
@@ -98,8 +99,27 @@ std::string list_lines(const Field &a, const Field &b) {
     return r;
 }
 
+// By their names, and without values, which may be secrets.
+std::string variable_lines(const Field &a, const Field &b) {
+    std::map<std::string_view, std::pair<std::string_view, std::string_view>> variables;
+    for (const std::string_view item : a.items) variables[item.substr(0, item.find('='))].first = item;
+    for (const std::string_view item : b.items) variables[item.substr(0, item.find('='))].second = item;
+    std::string r;
+    for (const auto &[name, entries] : variables) {
+        const auto &[recorded, now] = entries;
+        if (recorded == now || r.size() >= text_limit) continue;
+        r += a.name + " " + std::string(name.substr(0, whole_string)) + ": " +
+             (recorded.empty() ? "recorded without, now with it"
+              : now.empty()    ? "recorded with it, now without"
+                               : "recorded with another value") +
+             "\n";
+    }
+    return r.empty() ? a.name + ": recorded in another order\n" : r;
+}
+
 std::string field_lines(const Field &a, const Field &b) {
     if (a.items == b.items && a.number == b.number) return {};
+    if (a.name == "env") return variable_lines(a, b);
     if (a.is_list) return list_lines(a, b);
     if (!a.items.empty()) return string_line(a.name, a.items[0], b.items[0]) + "\n";
     return a.name + ": recorded " + a.number + ", now " + b.number + "\n";
@@ -107,7 +127,7 @@ std::string field_lines(const Field &a, const Field &b) {
 
 }  // namespace
 
-// One line per field that differs: `argv[2]: recorded "x", now "y"`. Long strings are shown by their lengths, the
+// One line per field or variable that differs: `argv[2]: recorded "x", now "y"`. Long strings are shown by their lengths, the
 // offset of the first difference and an excerpt there. The text stays below 4 KiB.
 std::string difference(const GrainSpec &recorded, const GrainSpec &now) {
     FieldList before, after;

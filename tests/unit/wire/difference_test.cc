@@ -31,7 +31,10 @@ TEST_CASE("every field but the label counts") {
         change(now);
         return difference(was, now);
     };
-    CHECK(line([](GrainSpec &s) { s.env[0] = "A=2"; }) == "env[0]: recorded \"A=1\", now \"A=2\"");
+    CHECK(line([](GrainSpec &s) { s.env[0] = "A=2"; }) == "env A: recorded with another value");
+    CHECK(line([](GrainSpec &s) { s.env.insert(s.env.begin(), "0=1"); }) == "env 0: recorded without, now with it");
+    CHECK(line([](GrainSpec &s) { s.env.erase(s.env.begin()); }) == "env A: recorded with it, now without");
+    CHECK(line([](GrainSpec &s) { s.env.insert(s.env.begin(), s.env[0]); }) == "env: recorded in another order");
     CHECK(line([](GrainSpec &s) { s.input = "x"; }) == "input: recorded \"line\\n\\x00\\xff tail\", now \"x\"");
     CHECK(line([](GrainSpec &s) { s.demands.host_class = 1; }) == "host_class: recorded 2147483649, now 1");
     CHECK(line([](GrainSpec &s) { s.demands.thrash = -1; }) == "thrash: recorded 64, now -1");
