@@ -83,7 +83,7 @@ std::optional<Answer> read_answer(std::string_view packet);
 class Starter {
 public:
     // `directory`: the server's; absolute. `launcher`: the parent of the grains; in tests this process.
-    Starter(const std::string &directory, const Cgroups &cgroups, pid_t launcher)
+    Starter(const std::string &directory, Cgroups &cgroups, pid_t launcher)
         : directory_(directory), cgroups_(cgroups), launcher_(launcher) {}
     Status open();
     // `fd` receives a descriptor to send with it.
@@ -118,7 +118,7 @@ private:
     Answer disk(const Request &request);
 
     const std::string directory_;
-    Cgroups cgroups_;
+    Cgroups &cgroups_;
     const pid_t launcher_;
     std::string boot_id_;
     Fd base_, grains_;

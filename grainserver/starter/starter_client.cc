@@ -18,7 +18,7 @@ namespace dcs::starter {
 namespace {
 
 // The starter's side. What was open is the launcher's, its locks among them; signals stay blocked.
-[[noreturn]] void serve(const std::string &directory, const Cgroups &cgroups, pid_t launcher, int socket) {
+[[noreturn]] void serve(const std::string &directory, Cgroups &cgroups, pid_t launcher, int socket) {
     ::prctl(PR_SET_NAME, "dcs_starter", 0, 0, 0);
     ::umask(077);
     const auto ours = static_cast<unsigned>(socket);
@@ -56,7 +56,7 @@ Request about(Ask ask, pid_t pid, std::int64_t number = 0) {
 
 }  // namespace
 
-Status StarterClient::start(const std::string &directory, const Cgroups &cgroups) {
+Status StarterClient::start(const std::string &directory, Cgroups &cgroups) {
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
         return fail_errno(Code::io_error, "cannot create a socket to the launcher's starter", errno);

@@ -16,7 +16,7 @@ class StarterClient {
 public:
     StarterClient() = default;
     // Forks the starter, as who this process is now. `directory`: the server's; absolute.
-    Status start(const std::string &directory, const Cgroups &cgroups);
+    Status start(const std::string &directory, Cgroups &cgroups);
     // Works in this process instead, for tests.
     void use(Starter &starter) { within_ = &starter; }
 

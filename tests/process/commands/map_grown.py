@@ -92,7 +92,7 @@ def lost(folder):
     folder.pool.env["COLOUR"] = "green"
     assert folder.ran() == "pqr"
     done = folder.map("pqr", *count)
-    assert folder.ran() == "pqr" and done.stdout.count(b"green") == 3 and tells(done.stderr, "but the environment differs, so all run"), done
+    assert folder.ran() == "pqr" and done.stdout.count(b"green") == 3 and tells(done.stderr, "is complete: all run again"), done
     folder.map("pqrs", *count)
     last = folder.pool.json("session", "show", "last")["session"]["session"]
     for session in range(shorter, last):
@@ -131,6 +131,33 @@ def killed(pool, folder):
         pool.dcs("session", "close", str(session), check=False)
         pool.dcs("session", "clean", str(session))
     assert folder.map("abcdbe", *WAITS).stdout == b"a\nb\nc\nd\nb\ne\n" and folder.ran() == "abbcde", third
+
+
+def goes_on_elsewhere(pool, folder):
+    """What was taken of a shorter list stays when the map goes on in another environment; after a change of its files it is refused."""
+    script = 'echo "$1$COLOUR" >>ran; test "$1" != c || until test -e free; do sleep 0.05; done; echo "$1$COLOUR"; cat "$1"'
+    words = ["--", "sh", "-c", script, "sh"]
+    for name in "abcd":
+        folder.write(name)
+    for turn in ("environment", "input"):
+        pool.env["COLOUR"] = "red"
+        folder.map("ab", "--new", *words)
+        folder.map("abcd", "--detach", *words)
+        wait_for("c", lambda: "cred" in open(os.path.join(folder.path, "ran")).read())
+        if turn == "environment":
+            pool.env["COLOUR"] = "blue"
+            folder.write("free")
+            done = folder.map("abcd", *words)
+            assert done.stdout.split()[:3] == [b"ared", b"bred", b"cred"], done
+            os.remove(os.path.join(folder.path, "free"))
+            folder.ran()
+        else:
+            folder.write("a", "new\n")
+            done = folder.map("abcd", *words, code=255)
+            assert tells(done.stderr, "ran a shorter list changed since goes on with its results --session continues"), done
+            pool.dcs("session", "close", "last", "--yes")
+    del pool.env["COLOUR"]
+    folder.ran()
 
 
 def settings(pool, folder):
@@ -196,9 +223,10 @@ def main():
         changes(folder)
         lost(folder)
         killed(pool, folder)
+        goes_on_elsewhere(pool, folder)
         settings(pool, folder)
         still_running(pool, folder)
-    print("6 passed, 0 failed")
+    print("7 passed, 0 failed")
 
 
 if __name__ == "__main__":

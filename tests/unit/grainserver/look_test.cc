@@ -61,7 +61,7 @@ TEST_CASE("a grain that is killed before it has files for its output fails, one 
     b.run_grain(id());
     ExitFacts e;
     DirFacts d;
-    d.strange = "out.1 is gone";
+    d.lost = "out.1 is gone";
     const bool by_signal = GENERATE(true, false);
     if (by_signal) e.signal = 9;
     b.exit(id(), d, e);

@@ -36,7 +36,7 @@ std::string words(const char *orders, const std::function<Status()> &work) {
 struct Starter {
     ScratchDir dir;
     starter::Cgroups cgroups, groups;  // none, and those of control_groups()
-    const starter::Cgroups *use = &cgroups;
+    starter::Cgroups *use = &cgroups;
     starter::StarterClient asks;
     launcher::SlotKeeper keeper;
     Fd base, grains;

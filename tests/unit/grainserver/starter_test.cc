@@ -93,7 +93,7 @@ TEST_CASE("the starter touches the processes of accounts under which grains were
     Place p(false);
     p.account = {true, own, own, {}, true};
     const std::string g = p.make({"/bin/true"}), foreign_grain = "local1,eve,1,1,1";
-    const starter::Cgroups none;
+    starter::Cgroups none;
     starter::Starter within(p.dir.path, none, ::getpid());
     REQUIRE(within.open());
     starter::StarterClient asks;

@@ -23,8 +23,16 @@ class Looking {
 public:
     Looking(const WholeMap &map, const Session *ours) : map_(map), known_(map.plan.inputs.size()) {
         if (ours == nullptr) return;
-        for (const wire::GrainRow &row : grains_of(*ours))
-            if (of_list(row.grain, known_.size())) known_[static_cast<std::size_t>(row.grain - 1)] = true;
+        std::int32_t first = -1;  // that succeeded, else of all: it may have begun again in another environment
+        bool succeeded = false;
+        for (const wire::GrainRow &row : grains_of(*ours)) {
+            if (!of_list(row.grain, known_.size())) continue;
+            known_[static_cast<std::size_t>(row.grain - 1)] = true;
+            const bool better = !succeeded && row.state == "finished" && !is_failed(row);
+            if (first < 0 || better) first = row.grain;
+            succeeded = succeeded || better;
+        }
+        if (auto row = grain_now(ours->user, ours->session, first)) environment_ = std::move(row->env);
     }
 
     void look(const Session &session) {
@@ -35,35 +43,43 @@ public:
         const std::string base = ident_of(map_.plan, inputs);
         if (!is_run_of(session.ident, base) || std::find(known_.begin(), end, false) == end) return;
         if (const std::string changed = changed_since(session.ident, base, map_.files(inputs)); !changed.empty())
-            return refuse(session, changed + " has changed since");
+            return refuse(session, inputs, changed + " has changed since");
         bool asked = false;
         for (const wire::GrainRow &row : grains_of(session)) {
             const bool runs = !is_over(row) && !session.terminated();
             const bool succeeded = row.state == "finished" && !is_failed(row);
             if (!of_list(row.grain, inputs) || (!runs && !succeeded)) continue;
             if (!std::exchange(asked, true) && !is_alike(session, row.grain))
-                return refuse(session, "the environment or --output differs");
+                return refuse(session, inputs, "the environment or --output differs");
             const auto at = static_cast<std::size_t>(row.grain - 1);
             if (!known_[at])
-                found.results.push_back({row.grain, session.session, row.out_length, row.err_length, row.cpu_s, runs});
+                found_.results.push_back({row.grain, session.session, row.out_length, row.err_length, row.cpu_s, runs});
             known_[at] = true;
         }
     }
 
-    EarlierResults found;
+    EarlierResults end() {
+        // Others may have all of them.
+        if (std::find(known_.begin(), known_.begin() + refused_, false) == known_.begin() + refused_)
+            found_.refused.clear();
+        std::sort(found_.results.begin(), found_.results.end(),
+                  [](const EarlierResult &a, const EarlierResult &b) { return a.grain < b.grain; });
+        return std::move(found_);
+    }
 
 private:
-    void refuse(const Session &session, const std::string &why) {
+    void refuse(const Session &session, std::size_t inputs, const std::string &why) {
         const std::string number = std::to_string(session.session);
         const bool runs = session.ready + session.running > 0 && !session.terminated();
-        if (found.refused.empty())
-            found.refused = "session " + number + (runs ? " runs" : " ran") + " a shorter list" +
-                            (runs ? " (`dcs session close " + number + "` ends it)" : "") + ", but " + why;
+        if (!found_.refused.empty()) return;
+        refused_ = static_cast<std::ptrdiff_t>(inputs);
+        found_.refused = "session " + number + (runs ? " runs" : " ran") + " a shorter list" +
+                         (runs ? " (`dcs session close " + number + "` ends it)" : "") + ", but " + why;
     }
 
     bool is_alike(const Session &session, std::int32_t grain) const {
         const auto now = grain_now(session.user, session.session, grain);
-        return now && map_.alike(*now);
+        return now && map_.alike(*now, environment_ ? &*environment_ : nullptr);
     }
 
     static bool of_list(std::int32_t grain, std::size_t inputs) {
@@ -72,6 +88,9 @@ private:
 
     const WholeMap &map_;
     std::vector<bool> known_;
+    std::optional<std::vector<std::string>> environment_;
+    EarlierResults found_;
+    std::ptrdiff_t refused_ = 0;  // so many inputs
 };
 
 }  // namespace
@@ -80,9 +99,7 @@ EarlierResults earlier_results(const std::vector<Session> &own, const WholeMap &
     Looking looking(map, ours);
     for (auto session = own.rbegin(); session != own.rend(); ++session)
         if (session->ident.rfind("map-", 0) == 0 && !session->damaged()) looking.look(*session);
-    std::sort(looking.found.results.begin(), looking.found.results.end(),
-              [](const EarlierResult &a, const EarlierResult &b) { return a.grain < b.grain; });
-    return std::move(looking.found);
+    return looking.end();
 }
 
 std::string changed_after_its_grain(const Session &session, const MapPlan &plan) {

@@ -24,7 +24,8 @@ struct EarlierResult {
 struct WholeMap {
     const MapPlan &plan;
     std::function<std::vector<MapFile>(std::size_t)> files;  // that a map of the first so many inputs names
-    std::function<bool(const wire::GrainRow &)> alike;       // submitted with the environment and outputs of now
+    // Was a grain submitted with this environment (null: that of now) and the outputs of now?
+    std::function<bool(const wire::GrainRow &, const std::vector<std::string> *environment)> alike;
     const FileWords &words;                                  // files that it brings, and outputs
 };
 
@@ -32,7 +33,7 @@ struct EarlierResults {
     std::vector<EarlierResult> results;  // in ascending order of the inputs, each from the latest session that has it
     std::string refused;  // for people, why what the latest session of others has does not count; empty: it does
 };
-// Those that `ours` has are left out; null: none are.
+// Those that `ours` has are left out, and its environment counts; null: none are, and that of now does.
 EarlierResults earlier_results(const std::vector<Session> &own, const WholeMap &map, const Session *ours);
 
 // An input whose file was written after its grain had succeeded in this session; empty: none, as far as is known. A

@@ -189,12 +189,12 @@ void tell_changed(const OpenedMap &opened, const MapPlan &plan, const std::vecto
 }
 
 // Was a grain of another session submitted as this map would?
-std::function<bool(const wire::GrainRow &)> alike_to(const MapPlan &plan, const MapOptions &options) {
-    return [&](const wire::GrainRow &row) {
+auto alike_to(const MapPlan &plan, const MapOptions &options) {
+    return [&](const wire::GrainRow &row, const std::vector<std::string> *environment) {
         const std::string &input = plan.inputs[static_cast<std::size_t>(row.grain - 1)];
         const std::vector<FileWords::Pair> outputs = options.files.for_input(input, row.grain).outputs;
         const auto same = [](const auto &pair, const wire::GrainFile &file) { return pair.name == file.name; };
-        return row.env == options.environment &&
+        return row.env == (environment != nullptr ? *environment : options.environment) &&
                std::equal(outputs.begin(), outputs.end(), row.files.begin(), row.files.end(), same);
     };
 }

@@ -215,7 +215,8 @@ OpenedMap Opening::again(const Session &session) {
     OpenedMap opened =
         take_up(session, session.terminated() && !whole,
                 complete ? "is complete; its results again"
-                         : "resumed, " + of_grains(session.finished + ended_earlier()) + " finished already");
+                         : "resumed, " + of_grains(session.finished + ended_earlier()) + " finished already" +
+                               (refused_.empty() ? "" : "; " + refused_ + ", so its inputs run again"));
     if (const std::string changed = changed_since(session.ident, base_of(session), files_); !changed.empty())
         opened.warning = changed + " has changed since " + name_of(session) +
                          " began; results from before the change are kept. --new runs all grains again";
@@ -231,16 +232,19 @@ std::string Opening::changed_under(const Session &session) const {
 
 // A run that was interrupted goes on, unless that would mix the results of two programs, or of versions of an input.
 OpenedMap Opening::resume(const Session &session) {
-    const std::string changed = changed_under(session);
+    const std::string changed = changed_under(session), number = std::to_string(session.session);
+    const std::string hint = "--session " + number + " continues it nevertheless; --new starts over, and `dcs session " +
+                             "close " + number + "` ends the old one";
+    if (changed.empty() && !refused_.empty())
+        return failed({exits::refused, "changed",
+                       "dcs map: " + refused_ + ", and session " + number + " goes on with its results", hint});
     const bool some_failed =
         all_ended_some_failed(session) || (!map_.words.outputs.empty() && session.ready + session.running == 0);
     if (changed.empty()) return some_failed ? run_failed_ones(session) : again(session);
-    const std::string number = std::to_string(session.session);
     return failed({exits::refused, "changed",
                    "dcs map: " + changed + " has changed since session " + number +
                        " began, in which it has finished " + of_grains(session.finished),
-                   "--session " + number + " continues it nevertheless; --new starts over, and `dcs session close " +
-                       number + "` ends the old one"});
+                   hint});
 }
 
 // The row is the session's afterwards.

@@ -28,7 +28,7 @@ OPTIONS = (
     Option("-A --account", "NAME", note="a pool has no accounts"), Option("-q --qos", "NAME", note="a pool has no classes of service"),
     Option("--comment", "TEXT", note="no command shows it"), Option("--mail-type", "WHEN", note="no mail is sent"),
     Option("--mail-user", "NAME", note="no mail is sent"), Option("--no-requeue", note=RERUN),
-    Option("--signal", "[B:]SIGNAL[@SECONDS]"),
+    Option("--signal", "SIGNAL@SECONDS"),
     Option("--nice", "[N]", note="jobs start in the order of their submission"),
     Option("-s --oversubscribe", "[WHAT]", note="a host may run as many jobs as it has slots, cores and memory"),
     Option("--cpu-bind", "HOW", note="the host's kernel places processes"), Option("--hint", "HOW", note="the host's kernel places processes"),
