@@ -85,7 +85,7 @@ struct Gexec {  // -> Done
     std::int32_t session = 0, grain = 0;
     GrainSpec spec;
     // A recorded grain may differ in its demands, and then in its environment: a ready one takes what is new, any other
-    // keeps its own; `again`: one that failed or was killed begins again with it, as nothing was decided on its result.
+    // keeps its own; `again`: one that failed or was killed begins again as it is here, as nothing was decided on it.
     bool new_demands = false, new_environment = false, again = false;
 };
 struct Gkill {

@@ -68,12 +68,12 @@ bool meet_existing(Submission &s, const SubmitGrain &call, const GrainKey &key) 
     if (!repeats)
         return refuse(s.d, s.caller, s.batch, call,
                       fail(Code::grain_exists, "grain " + to_text(key) + " exists already"));
+    const bool begins = call.again && (grain.status() == GrainStatus::killed || grain.has_failed());
     const bool amends = grain.fingerprint != call.fingerprint && grain.fingerprint == call.as_demanded;
-    if (!amends && grain.fingerprint != call.fingerprint) {
+    if (!begins && !amends && grain.fingerprint != call.fingerprint) {
         s.d.effect(ReplyDifference{s.caller.conn, s.caller.request, key, call.params});
         return false;
     }
-    const bool begins = call.again && (grain.status() == GrainStatus::killed || grain.has_failed());
     if (begins || (amends && grain.status() == GrainStatus::ready)) {
         (begins ? s.again : s.amended).push_back(&call);
         note_shape(s, call);
@@ -183,6 +183,9 @@ Shared<wire::Demands> amend(Draft &d, const SubmitGrain &call, const GrainKey &k
     Grain &g = d.grain(key);
     if (call.demands.urgent && !g.demands->urgent) g.phase = Ready{d.take_front(key.session)};
     g.demands = {call.demands, near};
+    g.files = call.files;  // these are other ones only if it begins again
+    g.program = call.program;
+    g.input_length = call.input_length;
     if (g.course->failures >= call.demands.attempts)
         g.course.edit().failures = static_cast<std::uint8_t>(call.demands.attempts - 1);
     write_params(d, g, call, key);

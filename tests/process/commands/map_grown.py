@@ -135,26 +135,26 @@ def killed(pool, folder):
 
 def goes_on_elsewhere(pool, folder):
     """What was taken of a shorter list stays when the map goes on in another environment; after a change of its files it is refused."""
-    script = 'echo "$1$COLOUR" >>ran; test "$1" != c || until test -e free; do sleep 0.05; done; echo "$1$COLOUR"; cat "$1"'
-    words = ["--", "sh", "-c", script, "sh"]
-    for name in "abcd":
+    script = 'echo "$1$COLOUR" >>ran; test "$1" != 3 || until test -e free; do sleep 0.05; done; echo "$1$COLOUR"; cat "$1"'
+    for name in "1234":
         folder.write(name)
     for turn in ("environment", "input"):
+        words = ["--", "sh", "-c", script, turn]
         pool.env["COLOUR"] = "red"
-        folder.map("ab", "--new", *words)
-        folder.map("abcd", "--detach", *words)
-        wait_for("c", lambda: "cred" in open(os.path.join(folder.path, "ran")).read())
+        folder.map("12", "--new", *words)
+        folder.map("1234", "--detach", *words)
+        wait_for("3", lambda: "3red" in open(os.path.join(folder.path, "ran")).read())
         if turn == "environment":
             pool.env["COLOUR"] = "blue"
             folder.write("free")
-            done = folder.map("abcd", *words)
-            assert done.stdout.split()[:3] == [b"ared", b"bred", b"cred"], done
+            done = folder.map("1234", *words)
+            assert done.stdout.split()[:3] == [b"1red", b"2red", b"3red"], done
             os.remove(os.path.join(folder.path, "free"))
             folder.ran()
         else:
-            folder.write("a", "new\n")
-            done = folder.map("abcd", *words, code=255)
-            assert tells(done.stderr, "ran a shorter list changed since goes on with its results --session continues"), done
+            folder.write("1", "new\n")
+            done = folder.map("1234", *words, code=255)
+            assert tells(done.stderr, "ran a shorter list goes on with its results"), done
             pool.dcs("session", "close", "last", "--yes")
     del pool.env["COLOUR"]
     folder.ran()
@@ -174,6 +174,7 @@ def settings(pool, folder):
         for name in ("x", "y"):
             done = folder.map("1", option, said.format(name), *words)
             assert done.stdout.decode() == shown.format(name), done
+            assert folder.map("1", "--resume-failed", option, said.format(name), *words).stdout == done.stdout
         os.remove(os.path.join(folder.path, "free"))
 
 

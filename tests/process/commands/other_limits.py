@@ -95,7 +95,7 @@ def other_environment(pool, folder):
     assert pool.json("grain", "show", "last:2")["grain"]["wall_s"] == 600
     assert "COLOUR=red" in pool.json("grain", "show", "last:1")["grain"]["env"]
     map_of("one", "two", colour="red", code=2)
-    assert tells(map_of("one", "two", colour="red", options=["--env", "COLOUR=blue", "--resume-failed"]), differs)
+    assert tells(map_of("one", "two", colour="red", options=["--env", "COLOUR=blue", "--session", "last", "--resume-failed"]), differs)
     assert ran()[-4:] == ["oneblue", "onered", "twoblue", "twored"]
     pool.dcs("session", "close", "last", check=False)
     assert b"environment" not in map_of("one", "two", colour="red", options=["--replay"])

@@ -26,7 +26,7 @@ print("had", len(mine), "of", sys.argv[2])
 
 
 def run_map(pool, folder, demand, count, into):
-    done = subprocess.run([program("dcs"), "map", "--resource", demand, "--", "/usr/bin/python3", os.path.join(folder, "grain.py"),
+    done = subprocess.run([program("dcs"), "map", "--new", "--resource", demand, "--", "/usr/bin/python3", os.path.join(folder, "grain.py"),
                            folder], input="".join(f"{i}\n" for i in range(count)).encode(), env=pool.env, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, timeout=600)
     into.append((demand, done.returncode, sorted(done.stdout.decode().split("\n"))[1:], done.stderr.decode()))

@@ -324,7 +324,7 @@ def full_disk_is_told(hour):
     gate, size = os.path.join(hour.base, "gate-disk"), 20_000_000
     script = f"while ! test -e {gate}; do sleep 0.1; done; head -c {size} /dev/zero"
     left = hour.type("sched", "ann", f"dcs map --detach -- sh -c '{script}' ::: 1").stdout.strip()
-    lines = (f"dcs run -- sh -c '{script}'", f"dcs map -- sh -c '{script}' ::: 1 2", f"dcs session wait {left}")
+    lines = (f"dcs run -- sh -c '{script}'", f"dcs map --new -- sh -c '{script}' ::: 1 2", f"dcs session wait {left}")
     waiting = [subprocess.Popen(hour.words("sched", "ann", line), stdout=subprocess.PIPE, stderr=subprocess.PIPE) for line in lines]
     try:
         wait_for("their grains", lambda: next(h for h in hour.hosts() if h["name"] == "h1")["running"] == 4)

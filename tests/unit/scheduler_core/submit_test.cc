@@ -191,7 +191,8 @@ TEST_CASE(
     CHECK(reopened.back() == "h1: launch ann/1:0 inc 2 next 1 wall 100");
 }
 
-TEST_CASE("what failed, was killed or lacks an output begins again, without a look at other grains, and the rest stays") {
+TEST_CASE(
+    "what failed, was killed or lacks an output begins again, without a look at other grains, and the rest stays") {
     Pool pool(0);
     pool.add_host("h1", 1, 6);
     pool.table();

@@ -210,7 +210,7 @@ TEST_CASE("what has no result has none to forget, and a closed session is active
     check_logs(d.pool);
 }
 
-TEST_CASE("a grain that failed begins again alone, with the environment of the submission that says so") {
+TEST_CASE("a grain that failed begins again alone, as the submission has it that says so") {
     Decided d;
     wire::GrainSpec spec = copying_grain("grain 6");
     spec.demands.attempts = 1;
@@ -222,7 +222,9 @@ TEST_CASE("a grain that failed begins again alone, with the environment of the s
     d.pool.ask<wire::OpenReply>(d.control, wire::OpenSession{1, wire::OpenMode::resume, true});
     spec.env.push_back("WELL=1");
     spec.demands.wall_s = 60;
-    CHECK(d.pool.refusal(d.control, wire::Gexec{1, 6, spec, true, false, true}) == Code::grain_differs);
+    CHECK(d.pool.refusal(d.control, wire::Gexec{1, 6, spec, true, false, false}) == Code::grain_differs);
+    spec.argv[1] = "other";
+    spec.input = "another";
     CHECK(d.pool.refusal(d.control, wire::Gexec{1, 6, spec, true, true, true}) == Code::ok);
     d.server.read();
     CHECK(d.pool.refusal(d.control, wire::Gexec{1, 2, copying_grain("grain 2"), true, true, true}) == Code::ok);

@@ -102,7 +102,7 @@ EarlierResults earlier_results(const std::vector<Session> &own, const WholeMap &
     return looking.end();
 }
 
-std::string changed_after_its_grain(const Session &session, const MapPlan &plan) {
+std::string changed_after_its_grain(const Session &session, const MapPlan &plan, const FileWords &words) {
     const auto history = history_of(session);
     if (!history) return "";
     std::map<std::string, std::int64_t> ended_ms;  // by input: the last of its grains
@@ -111,8 +111,13 @@ std::string changed_after_its_grain(const Session &session, const MapPlan &plan)
         const bool runs = grain.state == wire::GrainState::running;
         const bool succeeded = grain.state == wire::GrainState::finished && grain.code == 0 && grain.signal == 0;
         if (!runs && !succeeded) continue;
-        for (const std::string &column : columns_of(plan.inputs[static_cast<std::size_t>(number - 1)])) {
-            std::int64_t &last = ended_ms[column];
+        const std::string &input = plan.inputs[static_cast<std::size_t>(number - 1)];
+        const FileWords brought = words.for_input(input, number);
+        std::vector<std::string> names = columns_of(input);
+        names.push_back(brought.input);
+        for (const FileWords::Pair &file : brought.files) names.push_back(file.path);
+        for (const std::string &name : names) {
+            std::int64_t &last = ended_ms[name];
             last = std::max(last, runs ? INT64_MAX : grain.ended_ms);
         }
     }

@@ -26,7 +26,7 @@ struct WholeMap {
     std::function<std::vector<MapFile>(std::size_t)> files;  // that a map of the first so many inputs names
     // Was a grain submitted with this environment (null: that of now) and the outputs of now?
     std::function<bool(const wire::GrainRow &, const std::vector<std::string> *environment)> alike;
-    const FileWords &words;                                  // files that it brings, and outputs
+    const FileWords &words;  // files that it brings, and outputs
 };
 
 struct EarlierResults {
@@ -36,8 +36,8 @@ struct EarlierResults {
 // Those that `ours` has are left out, and its environment counts; null: none are, and that of now does.
 EarlierResults earlier_results(const std::vector<Session> &own, const WholeMap &map, const Session *ours);
 
-// An input whose file was written after its grain had succeeded in this session; empty: none, as far as is known. A
-// grain may write to its own input, or remove it.
-std::string changed_after_its_grain(const Session &session, const MapPlan &plan);
+// An input whose file, or one that is brought for it, was written after its grain had succeeded in this session; empty:
+// none, as far as is known. A grain may write to its own input, or remove it.
+std::string changed_after_its_grain(const Session &session, const MapPlan &plan, const FileWords &words);
 
 }  // namespace dcs::commands

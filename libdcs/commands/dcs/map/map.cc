@@ -178,11 +178,12 @@ void tell_opened(const OpenedMap &opened, Console &console) {
 }
 
 // Files that have changed while grains ran, except what these wrote to their own inputs.
-void tell_changed(const OpenedMap &opened, const MapPlan &plan, const std::vector<MapFile> &now, Console &console) {
+void tell_changed(const OpenedMap &opened, const MapPlan &plan, const FileWords &words, const std::vector<MapFile> &now,
+                  Console &console) {
     std::string changed = changed_in_command(opened.files, now);
     if (changed.empty() && !changed_in_inputs(opened.files, now).empty())
         if (const SessionsAnswer ours = sessions_of({std::to_string(opened.session)}); !ours.failure)
-            changed = changed_after_its_grain(ours.sessions[0], plan);
+            changed = changed_after_its_grain(ours.sessions[0], plan, words);
     if (!changed.empty())
         console.note("warning: " + changed + " has changed while this map ran: if grains read it, results of both " +
                      "versions may be mixed. --new runs all grains again");
@@ -292,7 +293,7 @@ int map(const Call &said) {
         console.give_up(call_failure("session " + std::to_string(opened.session) + " was not closed", error),
                         call.format, exits::map_failed);
     console.keep_bar();
-    tell_changed(opened, plan, files(plan.inputs.size()), console);
+    tell_changed(opened, plan, options.files, files(plan.inputs.size()), console);
     conclude(work, plan, options.files, opened, failures, whole, console);
     std::_Exit(
         exit_for_failed(failures + work.lost()));  // the watching threads still look at this frame; outputs are flushed
@@ -375,7 +376,7 @@ over; if grains failed and no file has changed since, only those run again, and 
 the record. If the list of inputs has grown at its end, what maps of the shorter list have finished with
 success or still run does not run again, unless a file or the environment has changed. Standard error says
 which case applies. While a map runs, the same map is refused on this host. Results stay until `dcs session clean N`.
-With another --env, --file or --input it is another map, unless --resume-failed or --session is given. With other
+With another --env, --file or --input it is another map, unless --session names one. With other
 demands and limits (--time, --memory, --cores and so on), and in another environment, it is the same map, too:
 grains that failed or have not started take what is new, and standard error names the variables. Keep all other
 options except those about the session.

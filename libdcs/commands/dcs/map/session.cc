@@ -212,14 +212,17 @@ OpenedMap Opening::again(const Session &session) {
         return failed(not_found_failure("dcs map: nothing to replay: " + of_grains(without_result(session)) +
                                             " have no result" + (refused_.empty() ? "" : "; " + refused_),
                                         "omit --replay to run them"));
-    OpenedMap opened =
-        take_up(session, session.terminated() && !whole,
-                complete ? "is complete; its results again"
-                         : "resumed, " + of_grains(session.finished + ended_earlier()) + " finished already" +
-                               (refused_.empty() ? "" : "; " + refused_ + ", so its inputs run again"));
+    OpenedMap opened = take_up(
+        session, session.terminated() && !whole,
+        complete ? "is complete; its results again" +
+                       std::string(session.failed + session.killed == 0 ? "" : " (--resume-failed runs what failed)")
+                 : "resumed, " + of_grains(session.finished + ended_earlier()) + " finished already" +
+                       (refused_.empty() ? "" : "; " + refused_ + ", so its inputs run again"));
     if (const std::string changed = changed_since(session.ident, base_of(session), files_); !changed.empty())
         opened.warning = changed + " has changed since " + name_of(session) +
                          " began; results from before the change are kept. --new runs all grains again";
+    if (!is_run_of(session.ident, base_))
+        opened.warning = name_of(session) + " began with another --env, --file or --input: its results are of those";
     return opened;
 }
 
@@ -227,14 +230,15 @@ OpenedMap Opening::again(const Session &session) {
 std::string Opening::changed_under(const Session &session) const {
     const std::string changed = changed_in_command(recorded(session), files_);
     if (!changed.empty() || changed_in_inputs(recorded(session), files_).empty()) return changed;
-    return changed_after_its_grain(session, map_.plan);
+    return changed_after_its_grain(session, map_.plan, map_.words);
 }
 
 // A run that was interrupted goes on, unless that would mix the results of two programs, or of versions of an input.
 OpenedMap Opening::resume(const Session &session) {
     const std::string changed = changed_under(session), number = std::to_string(session.session);
-    const std::string hint = "--session " + number + " continues it nevertheless; --new starts over, and `dcs session " +
-                             "close " + number + "` ends the old one";
+    const std::string hint = "--session " + number +
+                             " continues it nevertheless; --new starts over, and `dcs session " + "close " + number +
+                             "` ends the old one";
     if (changed.empty() && !refused_.empty())
         return failed({exits::refused, "changed",
                        "dcs map: " + refused_ + ", and session " + number + " goes on with its results", hint});
@@ -273,10 +277,7 @@ OpenedMap Opening::after_complete(Session session) {
     const std::int64_t bad = without_result(session) + std::ssize(grains);
     const std::string last = "; the last run, " + name_of(session) + ", ";
     if (bad == 0) return begin_all(last + "is complete: all run again (--replay prints its outputs instead)");
-    const bool all = !map_.words.files.empty();
-    if (const std::string changed =
-            all ? changed_since(session.ident, base_of(session), files_) : changed_under(session);
-        !changed.empty())
+    if (const std::string changed = changed_under(session); !changed.empty())
         return begin_all(last + "had " + std::to_string(bad) +
                          (grains.empty() ? " without a result, and " : " that failed, and ") + changed +
                          " has changed since: all run (--resume-failed runs only what failed)");
@@ -317,9 +318,7 @@ OpenedMap Opening::named(int number, const std::vector<Session> &own) {
 OpenedMap Opening::newest(const std::vector<Session> &own) {
     const Session *last = nullptr;
     for (const Session &session : own)
-        if (!session.damaged() &&
-            (is_run_of(session.ident, base_) || (asked("resume-failed") && has_words_of(session.ident, base_))))
-            last = &session;
+        if (is_run_of(session.ident, base_) && !session.damaged()) last = &session;
     const bool complete = last != nullptr && end_of_run(*last) == RunEnd::complete;
     if (asked("replay") && !complete) {
         const std::string why = last == nullptr ? "this map has not run yet" : name_of(*last) + " is not complete";

@@ -106,6 +106,34 @@ void MapWork::wait_for_room() {
     pause_ms(1000);
 }
 
+static bool only_files_differ(std::string_view difference) {
+    take_line(difference);
+    if (difference.empty()) return false;
+    while (!difference.empty())
+        if (const std::string_view line = take_line(difference);
+            !line.starts_with("input") && !line.starts_with("files["))
+            return false;
+    return true;
+}
+
+// A file that goes along may have changed while a grain of an interrupted run waited or ran.
+void MapWork::submit_one(const d_grain_order &order) {
+    for (;;) {
+        const int error = d_pool_gexec_grain(&this_pool(), session_, order.grain_num, &order.grain);
+        some_submitted_ |= error == NO_ERROR;
+        if (error == NO_ERROR) return;
+        if (error == D_E_GRAIN_DIFFERS && only_files_differ(d_errortext())) {
+            this_pool().submitted(session_, {order.grain_num}, {.repeated = 1});
+            if (!std::exchange(told_files_, true))
+                console_.note("warning: a file of grain " + name_of(order.grain_num) +
+                              " has changed since it was submitted; it keeps what it was submitted with");
+            return;
+        }
+        if (error != D_E_NO_SPACE) not_submitted("grain " + name_of(order.grain_num) + " was", error);
+        wait_for_room();
+    }
+}
+
 void MapWork::submit(const Batch &batch) {
     const d_grain_order *order = batch.orders.data(), *const end = order + batch.orders.size();
     while (order != end) {
@@ -117,6 +145,8 @@ void MapWork::submit(const Batch &batch) {
         if (error == D_E_NO_SPACE) {
             order += taken;
             wait_for_room();
+        } else if (error == D_E_GRAIN_DIFFERS && refused < left) {
+            for (; order != end; ++order) submit_one(*order);
         } else if (refused < left) {
             not_submitted("grain " + name_of(order[refused].grain_num) + " was", error);
         } else {

@@ -76,6 +76,7 @@ private:
     std::string name_of(std::int32_t grain) const;  // "7:1"
     void add(Batch &batch, std::int32_t grain, const std::vector<char *> &environment);
     void submit(const Batch &batch);
+    void submit_one(const d_grain_order &order);
     void wait_for_room();
     [[noreturn]] void not_submitted(const std::string &which, int error);
     const Result<std::string> &program_path(const std::string &name);
@@ -127,7 +128,7 @@ private:
 
     // of the submitting thread
     std::unordered_map<std::string, Result<std::string>> programs_;  // name -> path
-    bool told_no_space_ = false, some_submitted_ = false;
+    bool told_no_space_ = false, told_files_ = false, some_submitted_ = false;
 
     std::atomic<std::int64_t> done_{0}, failed_{0};
     std::vector<Taken> results_;  // by grain - 1; these belong to the waiting thread, but for the sessions

@@ -67,6 +67,7 @@ private:
     std::vector<AfterWord> after_;
     std::map<std::string, std::size_t> by_name_;
     std::vector<toml::source_position> places_;
+    bool many_ = false;  // the command line has the items
 };
 
 void JobReader::unknown(const toml::key &key, std::vector<std::string> known) {
@@ -168,7 +169,7 @@ void JobReader::input(const toml::table &table, JobGrain &grain) {
     }
     std::string path;
     if (file == nullptr || !is_string("input-file", *file, path)) return;
-    if (grain.many && has_placeholder(path)) return void(grain.input_path = path);
+    if ((grain.many || many_) && has_placeholder(path)) return void(grain.input_path = path);
     auto content = read_document(path, most_file_bytes);
     if (!content) return wrong(file->source().begin, "input-file: " + content.status().text);
     grain.input = std::move(*content);
@@ -240,6 +241,7 @@ void JobReader::number_grains() {
 }
 
 JobFile JobReader::read(const toml::table &table, const std::optional<std::vector<std::string>> &command_items) {
+    many_ = command_items.has_value();
     static const OptionTable of_session = with_start({});
     OptionTable session;
     for (const OptionRow &row : of_session)

@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "base/text.h"
+#include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/run/caller_environment.h"
 #include "commands/dcs/run/demand_options.h"
 #include "commands/dcs/run/placeholders.h"
@@ -14,6 +15,8 @@ extern char **environ;
 
 namespace dcs::commands {
 namespace {
+
+constexpr std::size_t most_input = 64u << 20;
 
 std::optional<Failure> prepare_part(const JobGrain &grain, const std::string &pool_directory, JobPart &part) {
     if (auto failure = take_demands(grain.options, part.demands)) return failure;
@@ -73,7 +76,11 @@ std::string ident_of_job(const std::string &directory, const JobFile &file) {
         add_all(grain.items);
         add_all(options);
         add_all(after);
-        add(grain.input + grain.input_path);
+        add(grain.input);
+        for (std::int32_t n = 0; n < (grain.input_path.empty() ? 0 : grain.count()); ++n) {
+            const auto text = read_document(for_item(grain, grain.first + n, grain.input_path), most_input);
+            add(text ? pki::sha256_text(*text) : text.status().text);
+        }
     }
     return "submit-" + hex_of(pki::sha256_text(writer.bytes())).substr(0, 14);
 }
