@@ -127,8 +127,8 @@ std::string field_lines(const Field &a, const Field &b) {
 
 }  // namespace
 
-// One line per field or variable that differs: `argv[2]: recorded "x", now "y"`. Long strings are shown by their lengths,
-// the offset of the first difference and an excerpt there. The text stays below 4 KiB.
+// One line per field or variable that differs: `argv[2]: recorded "x", now "y"`. Long strings are shown by their
+// lengths, the offset of the first difference and an excerpt there. The text stays below 4 KiB.
 std::string difference(const GrainSpec &recorded, const GrainSpec &now) {
     FieldList before, after;
     walk_fields(before, recorded);
