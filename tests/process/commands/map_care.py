@@ -293,6 +293,35 @@ def waits_for_a_host(pool, folder):
     assert running.returncode == 0
 
 
+def mended_files(pool, folder):
+    """A failed grain whose --input or --file was mended runs alone, with it; one that still runs keeps what it was submitted with."""
+    for option, words in ((("--input", "in.{}"), ["sh", "-c", "echo {} >>mended-ran; ! grep bad"]),
+                          (("--file", "x=in.{}"), ["sh", "-c", f"echo {{}} >>{folder}/mended-ran; ! grep bad x"])):
+        for item, text in (("a", "good"), ("b", "good"), ("c", "bad")):
+            write(folder, "in." + item, text + "\n")
+        write(folder, "mended-ran")
+        line = ("map", *option, "--", *words, ":::", "a", "b", "c")
+        assert pool.dcs(*line, cwd=folder, check=False).returncode == 1
+        write(folder, "in.c", "well\n")
+        done = pool.dcs(*line, cwd=folder)
+        assert tells(done.stderr, "1 of 3 grains failed runs again") and sorted(read_text(os.path.join(folder, "mended-ran")).split()) == list("abcc"), done
+        write(folder, "in.a", "other\n")  # after its grain had succeeded
+        assert tells(pool.dcs(*line, cwd=folder).stderr, "is complete: all run again")
+    write(folder, "in.a", "first\n")
+    line = ("map", "--input", "in.{}", "--", "sh", "-c", "until test -e mended-go; do sleep 0.05; done; cat", "sh", ":::", "a")
+    with pool.start([DCS, *line], cwd=folder, stderr=subprocess.PIPE) as running:
+        assert tells(running.stderr.readline(), "1 grain")
+        wait_for("its grain", lambda: pool.json("session", "show", "last")["session"]["running"] == 1)
+        running.kill()
+    write(folder, "in.a", "second\n")
+    with pool.start([DCS, *line], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        for told in running.stderr:
+            if tells(told, "warning file of grain changed since submitted it keeps"):
+                break
+        write(folder, "mended-go")
+        assert running.communicate(timeout=300)[0] == b"first\n" and running.returncode == 0
+
+
 def above_a_pool(pool):
     done = pool.dcs("--dir", os.path.dirname(pool.base), "status", check=False)
     assert b"was removed" not in done.stderr + done.stdout, done
@@ -303,10 +332,10 @@ def main():
         folder = os.path.join(pool.base, "work")
         os.mkdir(folder)
         for part in (several_files, results_of_others, killed, interrupted, changed_input, changed_meanwhile, repaired_input, submitted, without_output, how_they_ended, no_reader, slow_reader, full_disk, closed_input, places,
-                     log_of_another, no_result, waits_for_a_host):
+                     log_of_another, no_result, waits_for_a_host, mended_files):
             part(pool, folder)
         above_a_pool(pool)
-    print("18 passed, 0 failed")
+    print("19 passed, 0 failed")
 
 
 if __name__ == "__main__":
