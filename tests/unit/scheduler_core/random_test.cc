@@ -175,9 +175,9 @@ private:
         if (grain % 4 == 1) s.files.digests = {some_digest(s.demands.thrash + s.demands.attempts)};
         if (grain % 3 == 1) s.files.outputs = {{wire::FileRole::output, "made", "", 0, ""}};
         const Grain *there = pool.state.grain({{p.user, session}, grain});
+        s.again = dice.once_in(2);
         if (there != nullptr && dice.once_in(2)) {  // what differs are its demands
             s.as_demanded = there->fingerprint;
-            s.again = dice.once_in(2);
             s.program = there->program;
             s.files = there->files;
         }
