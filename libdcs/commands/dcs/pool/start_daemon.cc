@@ -123,7 +123,7 @@ std::string full_disk_text(std::string path) {
     while (::statvfs(path.c_str(), &disk) != 0 && path != "/") path = above();
     const std::uint64_t room = std::uint64_t{disk.f_bavail} * disk.f_frsize;
     const bool no_file = disk.f_files > 0 && disk.f_favail < needed_files;
-    if (room >= needed_room && !no_file) return "";
+    if (disk.f_blocks == 0 || (room >= needed_room && !no_file)) return "";  // 0: of /proc and the like
     struct stat here = {}, st = {};
     for (bool same = ::stat(path.c_str(), &here) == 0; same && path != "/";) {
         same = ::stat(above().c_str(), &st) == 0 && st.st_dev == here.st_dev;
