@@ -68,7 +68,7 @@ class Client:
         for stream in (".out", ".err"):
             got, wanted = (open(self.base + kind + stream, "rb").read() for kind in ("", ".quiet"))
             if stream == ".err":  # beside what the grain says, dcs run says that it waits, and that the grain moved
-                got = re.sub(rb"^dcs( run)?: .*\n", b"", got, flags=re.MULTILINE)
+                got = re.sub(rb"^(dcs( run)?:|  hint:) .*\n", b"", got, flags=re.MULTILINE)
             if got != wanted:
                 at = len(os.path.commonprefix([got, wanted]))
                 raise AssertionError(f"{self.name}: {stream} differs at byte {at} of {len(got)}, by hand {len(wanted)}: "
