@@ -164,6 +164,10 @@ def settings(pool, folder):
     """Another --env, --file or --input makes another map: none takes results of the other, also while that one runs."""
     for name in ("x", "y"):
         folder.write(name, name + "\n")
+    words = ["--", "sh", "-c", "echo $S$T"]
+    folder.map("1", "--env", "S=1", "--env", "T=2", *words)
+    assert tells(folder.map("1", "--env", "T=2", "--env", "S=1", *words).stderr, "is complete")
+    assert folder.map("1", "--env", "T=2", "--env", "S=1", "--env", "S=3", *words).stdout == b"32\n"
     waits = "until test -e {}/free; do sleep 0.05; done; echo $S; cat".format(folder.path)
     for option, shown in (("--env", "{0}\n"), ("--input", "\n{0}\n"), ("--file", "\n{0}\n")):
         said = {"--env": "S={}", "--input": "{}", "--file": "f={}"}[option]

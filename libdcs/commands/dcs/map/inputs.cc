@@ -154,11 +154,15 @@ Call in_our_words(const Call &call) {
 }
 
 std::optional<Failure> make_plan(const Call &call, MapPlan &plan) {
+    std::vector<std::pair<std::string, std::string>> settings;
     for (const auto &[name, value] : call.arguments.options) {
         if (is_marker(value)) return usage_failure("dcs map: --" + name + " has no value: " + value + " begins inputs");
-        if (name == "env" || name == "file" || name == "input")
-            plan.settings.insert(plan.settings.end(), {name, value});
+        if (name == "env" || name == "file" || name == "input") settings.emplace_back(name, value);
     }
+    // In any order, but of several for one name the last one counts.
+    const auto key = [](const auto &one) { return one.first + "=" + one.second.substr(0, one.second.find('=')); };
+    std::stable_sort(settings.begin(), settings.end(), [&](const auto &a, const auto &b) { return key(a) < key(b); });
+    for (const auto &[name, value] : settings) plan.settings.insert(plan.settings.end(), {name, value});
     const std::vector<std::string> &words = call.arguments.words;
     const auto colons = std::find_if(words.begin(), words.end(), is_marker);
     plan.command.assign(words.begin(), colons);

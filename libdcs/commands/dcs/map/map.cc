@@ -324,7 +324,7 @@ Examples:
           "Inputs, files and output", Given::many},
          {"null", '0', nullptr, no_value, "inputs end in NUL bytes instead of newlines"},
          {"colsep", 0, "REGEX", some_text, "inputs are columns with REGEX between them: {1}, {2} and so on"},
-         {"max-args", 'n', "N", whole_number(1, 10000),
+         {"max-args", 'n', "N", whole_number(1, 2000),
           "each grain gets N inputs (the last one what remains): as {1}, {2} and so on, and where a word is {}, or at\n"
           "the end, as words: work of less than a second runs faster together"},
          {"file", 0, "[NAME=]PATH", any_text,
