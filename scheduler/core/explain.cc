@@ -14,10 +14,26 @@ constexpr std::size_t names_shown = 8;
 // Grains before this one are counted up to here: a session may have a million of them.
 constexpr std::int32_t most_ahead = 65536;
 
+// Hosts that are looked at for the older sessions of one answer.
+constexpr std::size_t most_looked_at = 2000;
+
 // Of a running grain: when its use of the processor says something, which part of the time is little, and the load by
 // others that explains it.
 constexpr Duration known_after = seconds(5);
 constexpr double little = 0.5, busy_load = 0.5;
+
+// The first of the session's ready grains of this shape waits for nothing that it could get, as things are configured.
+bool waits_for_no_host(const State &state, const SessionKey &key, const Shape &shape, std::size_t &looked_at) {
+    const Session &session = *state.session(key);
+    const auto queue = session.ready.find(shape);
+    if (queue == session.ready.end() || queue->second.grains.empty()) return false;
+    const Grain &first = session.grains.at((*queue->second.grains.begin()).grain);
+    for (std::size_t i = 0; i < state.hosts.size(); ++i)
+        if (++looked_at > most_looked_at ||
+            (state.hosts[i].configured && could_run(state, static_cast<HostId>(i), key, first)))
+            return false;
+    return true;
+}
 
 std::string decimal(double value) {
     char text[32];
@@ -181,6 +197,7 @@ void Report::order(const std::vector<HostId> &hosts) {
     };
     const std::int64_t own_share = share(key_.session.user);
     std::map<std::uint64_t, std::string> older;
+    std::size_t looked_at = 0;
     std::set<std::string> fewer;
     for (const auto &[shape, waiting] : state_.waiting) {
         if (!class_fits(shape.host_class, classes)) continue;
@@ -189,7 +206,8 @@ void Report::order(const std::vector<HostId> &hosts) {
             if (share(user) < own_share) fewer.insert(user);
             if (share(user) != own_share) continue;
             for (auto it = sessions.begin(); it != sessions.end() && it->first < own; ++it)
-                older.emplace(it->first, to_text(it->second));
+                if (!waits_for_no_host(state_, it->second, shape, looked_at))
+                    older.emplace(it->first, to_text(it->second));
         }
     }
     std::vector<std::string> names;

@@ -258,6 +258,20 @@ TEST_CASE("a grain that is given back goes to an alternate at once") {
     CHECK(pool.at("ann/1:0").course->out_length == 4);
 }
 
+TEST_CASE("an older session whose grains no host can take is in no other's way") {
+    Pool pool(1);
+    const Program ann = pool.begin("ann", "find"), bob = pool.begin("bob", "b");
+    pool.open(ann, 1), pool.gexec(ann, 1, 9), pool.gexec(ann, 1, 0);
+    pool.open(bob, 1), pool.gexec(bob, 1, 0);
+    const auto why = [&] { return pool.explain("bob/1:0").summary; };
+    CHECK(why().find("older sessions, such as ann/1, go first") != std::string::npos);
+    Grain g = pool.at("ann/1:0");
+    g.course.edit().nogo = std::vector<HostId>{HostId{0}};
+    Undo undo;
+    apply(pool.state, SetGrain{Pool::key("ann/1:0"), g}, undo);
+    CHECK(why().find("older") == std::string::npos);
+}
+
 TEST_CASE("a grain of a class that is busy does not stop the others behind it") {
     Pool pool;
     pool.add_host("h1", 1, 1);
