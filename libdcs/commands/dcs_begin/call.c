@@ -105,6 +105,7 @@ static enum outcome transfer(const struct line *line, int out, unsigned char *p,
             if (moved <= 0) o = tls_result(line, (int)moved);
         } else {
             moved = out ? send(line->fd, p, n, MSG_NOSIGNAL) : recv(line->fd, p, n, 0);
+            if (moved < 0 && errno == EPIPE && out) return got_it; /* it may have said why before it went */
             if (moved < 0 && errno == EAGAIN) o = wait_ready(line, out ? POLLOUT : POLLIN);
             else if (moved == 0) o = failed(try_again, "the scheduler closed the connection");
             else if (moved < 0 && errno != EINTR)
