@@ -28,8 +28,8 @@ std::string foreign_placeholder(const MapPlan &plan) {
     for (std::size_t i = 0; i + 1 < plan.settings.size(); i += 2)
         if (plan.settings[i] == "env" && has_placeholder(plan.settings[i + 1], plan.columns))
             return "--env " + plan.settings[i + 1] +
-                   " is passed on as it is, and the same for all; in CMD it is not: " + "-- env " +
-                   plan.settings[i + 1] + " CMD";
+                   " is passed on as it is, and the same for all; in CMD it is not: -- env " + plan.settings[i + 1] +
+                   " CMD";
     return "";
 }
 

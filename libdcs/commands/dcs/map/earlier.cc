@@ -131,4 +131,11 @@ std::string changed_after_its_grain(const Session &session, const MapPlan &plan,
     return "";
 }
 
+std::string changed_under(const Session &session, const std::string &recorded, const std::vector<MapFile> &files,
+                          const MapPlan &plan, const FileWords &words) {
+    const std::string changed = changed_in_command(recorded, files);
+    if (!changed.empty() || changed_in_inputs(recorded, files).empty()) return changed;
+    return changed_after_its_grain(session, plan, words);
+}
+
 }  // namespace dcs::commands

@@ -39,5 +39,9 @@ EarlierResults earlier_results(const std::vector<Session> &own, const WholeMap &
 // An input whose file, or one that is brought for it, was written after its grain had succeeded in this session; empty:
 // none, as far as is known. A grain may write to its own input, or remove it.
 std::string changed_after_its_grain(const Session &session, const MapPlan &plan, const FileWords &words);
+// A file without which results of the session's grains that succeeded are not those of now; empty: none. `recorded`:
+// what its files were.
+std::string changed_under(const Session &session, const std::string &recorded, const std::vector<MapFile> &files,
+                          const MapPlan &plan, const FileWords &words);
 
 }  // namespace dcs::commands

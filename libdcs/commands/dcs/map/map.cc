@@ -180,10 +180,9 @@ void tell_opened(const OpenedMap &opened, Console &console) {
 // Files that have changed while grains ran, except what these wrote to their own inputs.
 void tell_changed(const OpenedMap &opened, const MapPlan &plan, const FileWords &words, const std::vector<MapFile> &now,
                   Console &console) {
-    std::string changed = changed_in_command(opened.files, now);
-    if (changed.empty() && !changed_in_inputs(opened.files, now).empty())
-        if (const SessionsAnswer ours = sessions_of({std::to_string(opened.session)}); !ours.failure)
-            changed = changed_after_its_grain(ours.sessions[0], plan, words);
+    if (fingerprint_of(now) == opened.files) return;
+    const SessionsAnswer ours = sessions_of({std::to_string(opened.session)});
+    const std::string changed = ours.failure ? "" : changed_under(ours.sessions[0], opened.files, now, plan, words);
     if (!changed.empty())
         console.note("warning: " + changed + " has changed while this map ran: if grains read it, results of both " +
                      "versions may be mixed. --new runs all grains again");

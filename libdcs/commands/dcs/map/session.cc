@@ -82,7 +82,9 @@ private:
     // Of its own settings, which may be others.
     std::string base_of(const Session &session) const { return session.ident.substr(0, base_.size()); }
     std::string recorded(const Session &session) const { return fingerprint_in(session.ident, base_of(session)); }
-    std::string changed_under(const Session &session) const;
+    std::string changed_files(const Session &session) const {
+        return changed_under(session, recorded(session), files_, map_.plan, map_.words);
+    }
     std::int64_t ended_earlier() const {
         return std::count_if(earlier_.begin(), earlier_.end(),
                              [](const EarlierResult &result) { return !result.runs; });
@@ -226,18 +228,11 @@ OpenedMap Opening::again(const Session &session) {
     return opened;
 }
 
-// A file without which results of the session's grains that succeeded are not those of now; empty: none.
-std::string Opening::changed_under(const Session &session) const {
-    const std::string changed = changed_in_command(recorded(session), files_);
-    if (!changed.empty() || changed_in_inputs(recorded(session), files_).empty()) return changed;
-    return changed_after_its_grain(session, map_.plan, map_.words);
-}
-
 // A run that was interrupted goes on, unless that would mix the results of two programs, or of versions of an input.
 OpenedMap Opening::resume(const Session &session) {
-    const std::string changed = changed_under(session), number = std::to_string(session.session);
+    const std::string changed = changed_files(session), number = std::to_string(session.session);
     const std::string hint = "--session " + number +
-                             " continues it nevertheless; --new starts over, and `dcs session " + "close " + number +
+                             " continues it nevertheless; --new starts over, and `dcs session close " + number +
                              "` ends the old one";
     if (changed.empty() && !refused_.empty())
         return failed({exits::refused, "changed",
@@ -277,7 +272,7 @@ OpenedMap Opening::after_complete(Session session) {
     const std::int64_t bad = without_result(session) + std::ssize(grains);
     const std::string last = "; the last run, " + name_of(session) + ", ";
     if (bad == 0) return begin_all(last + "is complete: all run again (--replay prints its outputs instead)");
-    if (const std::string changed = changed_under(session); !changed.empty())
+    if (const std::string changed = changed_files(session); !changed.empty())
         return begin_all(last + "had " + std::to_string(bad) +
                          (grains.empty() ? " without a result, and " : " that failed, and ") + changed +
                          " has changed since: all run (--resume-failed runs only what failed)");
