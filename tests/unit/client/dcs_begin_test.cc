@@ -187,7 +187,11 @@ TEST_CASE("dcs_begin: what it says when the machine refuses it something") {
         return o.output;
     };
     CHECK(without("no_socket") == about("dcs_begin socket many open files"));
-    CHECK(without("no_send") == about("dcs_begin sending scheduler Broken pipe"));
+    fake.greet(*wire::encode(wire::ErrorReply{3, "three connections are enough"}, 1, wire::opening_form));
+    CHECK(without("no_send") == about("dcs_begin scheduler refuses three connections are enough"));
+    fake.greet("");  // it said nothing before it went
+    CHECK(without("no_send") == about("dcs_begin scheduler closed connection"));
+    fake.greet({});
     CHECK(without("no_recv") == about("dcs_begin receiving scheduler Connection reset peer"));
     CHECK(without("no_malloc") == about("dcs_begin no memory"));
     CHECK(without("no_environment") == about("dcs_begin cannot keep credentials Cannot allocate memory"));

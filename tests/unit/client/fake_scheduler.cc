@@ -68,6 +68,11 @@ void FakeScheduler::script(Script s) {
     requests_ = 0;
 }
 
+void FakeScheduler::greet(std::optional<std::string> bytes) {
+    const std::lock_guard lock(mutex_);
+    greeting_ = std::move(bytes);
+}
+
 void FakeScheduler::start() {
     // Paths of sockets are short; from inside the directory the name is enough.
     char here[4096];
@@ -123,6 +128,11 @@ void FakeScheduler::run() {
             if (fd >= 0) {
                 conns_.push_back({fd, ++connections_, {}, {}});
                 ++open_now_;
+                const std::lock_guard lock(mutex_);
+                if (greeting_) {
+                    (void)::send(fd, greeting_->data(), greeting_->size(), MSG_NOSIGNAL);
+                    drop(conns_.back());
+                }
             }
         }
         std::erase_if(conns_, [](const Conn &c) { return c.fd < 0; });

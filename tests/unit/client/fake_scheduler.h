@@ -4,6 +4,7 @@
 #include <atomic>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -39,9 +40,10 @@ public:
     explicit FakeScheduler(bool listen = true, const std::string &deep = "");
     ~FakeScheduler();
 
-    void be_old() { old_ = true; }       // of release 0.1: offers are request ids to it
-    std::set<wire::Form> forms() const;  // in which it was spoken to
-    void script(Script s);               // default: a plausible answer to everything
+    void be_old() { old_ = true; }                 // of release 0.1: offers are request ids to it
+    void greet(std::optional<std::string> bytes);  // sends these on every new connection and closes it
+    std::set<wire::Form> forms() const;            // in which it was spoken to
+    void script(Script s);                         // default: a plausible answer to everything
     void start();
     void stop();  // closes the socket and all connections
     std::vector<Seen> seen() const;
@@ -71,6 +73,7 @@ private:
     std::thread thread_;
     mutable std::mutex mutex_;
     Script script_;
+    std::optional<std::string> greeting_;
     std::vector<Seen> seen_;
     std::vector<Conn> conns_;
     std::set<wire::Form> forms_;
