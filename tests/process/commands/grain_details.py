@@ -8,7 +8,7 @@ import stat
 import subprocess
 import sys
 
-from pool import ROOT, Pool, lock_holder, wait_for
+from pool import ROOT, Pool, lock_holder, tells, wait_for
 
 WORK = "x = bytearray(50 << 20); n = sum(i * i for i in range(100000)); open('made', 'w'); print(n)"
 
@@ -31,7 +31,17 @@ def usage(pool, folder):
     env = dict(pool.env, PYTHONPATH=os.path.join(ROOT, "libdcs/python"))
     said = subprocess.run([sys.executable, "-c", code], env=env, stdout=subprocess.PIPE, check=True, timeout=120).stdout.decode()
     assert said == f"{folder} True {row['max_rss_kb']}\n", said
+    alone(pool, row["session"])
     return row
+
+
+def alone(pool, session):
+    """A session of one grain names it, but not where a grain loses something; one of several does not."""
+    for verb in "show", "cat", "explain":
+        assert pool.dcs("grain", verb, "last").stdout == pool.dcs("grain", verb, f"{session}:1").stdout, verb
+    for verb, name in ("kill", "last"), ("restart", str(session)), ("show", "all"):
+        refused = pool.dcs("grain", verb, name, check=False)
+        assert refused.returncode == 2 and tells(refused.stderr.decode(), f"{name} does not name a grain"), refused
 
 
 def kept(pool, row):
@@ -49,6 +59,7 @@ def many(pool, folder):
     for row in (listed[0], listed[128], listed[129], listed[299]):
         alone = pool.json("grain", "show", f"last:{row['grain']}")["grain"]
         assert row.items() <= alone.items() and "COLOUR=red" in row["env"], (row, alone)
+    assert tells(pool.dcs("grain", "show", "last", check=False).stderr.decode(), "last does not name a grain: last:G")
     table = pool.dcs("grain", "ls", "last").stdout.decode().splitlines()
     assert [line.split()[-1] for line in table[1:301]] == [row["label"] for row in listed], table
 

@@ -283,6 +283,8 @@ def names_its_log(desk):
     wait_for("the log's last words", lambda: about(open(log).read(), "2 grains 1 failed 1 did not run"))
     for words in ("session", "show", number), ("grain", "ls", number), ("grain", "show", number + ":1"):
         assert log in desk.pool.dcs(*words).stdout.decode(), words
+    printed = desk.pool.dcs("session", "cat", number, check=False)
+    assert printed.returncode == 10 and about(printed.stderr.decode(), "1 grain was not submitted comes before failed"), printed
     never = desk.pool.dcs("grain", "show", number + ":2", check=False)
     assert log in never.stderr.decode(), never
     os.remove(log)

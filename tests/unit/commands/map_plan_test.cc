@@ -1,7 +1,9 @@
 #include "commands/dcs/run/caller_environment.h"
+#include "commands/dcs/map/checks.h"
 #include "commands/dcs/map/plan.h"
 #include "commands/dcs/run/placeholders.h"
 
+#include "support/about.h"
 #include "support/catch.h"
 
 using namespace dcs;
@@ -60,6 +62,17 @@ TEST_CASE("columns are placeholders of inputs that have some") {
     CHECK(has_placeholder("a{-1//}", true));
     CHECK_FALSE(has_placeholder("a{1}"));
     CHECK(columns_of(std::string("\0\0", 2)) == Words{"", ""});
+}
+
+TEST_CASE("short work on many inputs, each in a grain of its own, runs faster together") {
+    MapPlan plan{{"true", "{}"}, "/tmp", std::vector<std::string>(1000, "x")};
+    CHECK(better_together(plan, 2) == about("-n 100 each 100 inputs"));
+    CHECK(better_together(plan, 20).empty());  // seconds of processor time: long work
+    plan.columns = true;                       // as of -n
+    CHECK(better_together(plan, 2).empty());
+    plan.columns = false;
+    plan.inputs.pop_back();
+    CHECK(better_together(plan, 2).empty());
 }
 
 TEST_CASE("the ident is the same for the same map, and for no other") {

@@ -270,8 +270,9 @@ Examples:
   dcs grain show last:1 -o json | jq '.grain.max_rss_kb'
 )",
     .options = {{"env", 0, nullptr, no_value, "list its environment too"}},
-    .notes = R"(SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all; SES is NUM, USER/NUM or last (your session that was
-opened last). With -o json one document per grain.
+    .notes =
+        R"(SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all, or SES alone if it has one grain; SES is NUM, USER/NUM or last
+(your session that was opened last). With -o json one document per grain.
 )",
     .run = show_grain};
 
@@ -294,8 +295,9 @@ Examples:
                 {"message", 0, nullptr, no_value, "the latest message"},
                 {"input", 0, nullptr, no_value, "its input"},
                 {"file", 0, "NAME", any_text, "an output file; `dcs grain show` lists them"}},
-    .notes = R"(SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all; SES is NUM, USER/NUM or last (your session that was
-opened last).
+    .notes =
+        R"(SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all, or SES alone if it has one grain; SES is NUM, USER/NUM or last
+(your session that was opened last).
 )",
     .run = cat,
     .formats = false};

@@ -213,8 +213,9 @@ Examples:
   dcs grain explain 7:12
   dcs grain explain last:all -o json | jq 'select(.can_run | not)'
 )",
-    .notes = R"(SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all; SES is NUM, USER/NUM or last (your session that was
-opened last). With -o json one document per grain. For grains of other users: root, scheduler_master or the
+    .notes =
+        R"(SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all, or SES alone if it has one grain; SES is NUM, USER/NUM or last
+(your session that was opened last). With -o json one document per grain. For grains of other users: root, scheduler_master or the
 pool's owner.
 )",
     .run = explain_grains};

@@ -18,6 +18,8 @@ std::string closed_directory(const MapPlan &plan, std::int64_t uid);
 std::string left_behind(const MapPlan &plan, const FileWords &files);
 // An input that the shell of `sh -c` would read as words of its own, because CMD puts it into the shell's text.
 std::string read_by_shell(const MapPlan &plan);
+// Of many grains that have taken `cpu_s`, a note where their starts cost nearly as much as they do; else empty.
+std::string better_together(const MapPlan &plan, double cpu_s);
 // Grains run side by side: each brings its files to a place of its own.
 std::optional<Failure> check_outputs(const MapPlan &plan, const FileWords &files);
 // What would lose a grain's files.

@@ -151,7 +151,8 @@ void conclude(const MapWork &work, const MapPlan &plan, const FileWords &files, 
             seconds_text(work.cpu_s()) + " of CPU" +
             (whole.saved_cpu_s > 0 ? ", checkpoints saved another " + seconds_text(whole.saved_cpu_s) : "") +
             "; session " + session + ", `dcs session cat " + session + "` prints " +
-            (opened.earlier.empty() ? "the outputs again" : "what ran in it again"));
+            (opened.earlier.empty() ? "the outputs again" : "what ran in it again") +
+            better_together(plan, work.cpu_s()));
     tell_lost(work, plan, opened.session, console);
     if (failures == 0) return;
     const bool none_ran = opened.fresh && work.nothing_ran() && work.killed() == 0;

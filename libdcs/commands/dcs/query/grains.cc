@@ -81,12 +81,15 @@ ChosenGrains choose_grains(const std::vector<std::string> &selectors, bool bare_
                            const std::string &host, bool to_change) {
     ChosenGrains chosen;
     for (const std::string &word : selectors) {
-        auto selector = grain_selector(word, bare_session);
-        if (!selector) return {.failure = usage_failure(selector.status().text)};
+        const auto strict = grain_selector(word, bare_session);
+        auto selector = to_change ? strict : grain_selector(word, true);
+        if (!selector) return {.failure = usage_failure(strict.status().text)};
         selector->session.to_change = to_change;
+        const bool every = selector->session.which == SessionSelector::Which::all;
+        if (every && !strict) return {.failure = usage_failure(strict.status().text)};
         const SessionsAnswer sessions = sessions_of(selector->session);
         if (sessions.failure) return {.failure = sessions.failure};
-        const bool every = selector->session.which == SessionSelector::Which::all;
+        if (!strict && sessions.sessions[0].grains() != 1) return {.failure = usage_failure(strict.status().text)};
         for (const Session &session : sessions.sessions) {
             if (every && session.damaged()) continue;
             if (auto failure = add_grains(session, word, *selector, state, host, chosen)) {

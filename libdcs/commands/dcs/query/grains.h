@@ -34,7 +34,8 @@ struct ChosenGrains {
     }
     std::string state(std::size_t i) const;  // for people: a ready grain of a closed session will not run
 };
-// bare_session: SES alone means all its grains, and SES may be `all`. A selector that names grains of which none exists
+// bare_session: SES alone means all its grains, and SES may be `all`; else it means the only grain of a session, unless
+// to_change. A selector that names grains of which none exists
 // is a failure, unless a state is asked for.
 // host: only those that run there or ended there.
 // to_change: as of a SessionSelector.

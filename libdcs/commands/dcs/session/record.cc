@@ -64,8 +64,8 @@ int log(const Call &call) {
 }
 
 struct Outcome {
-    std::int64_t failed = 0, killed = 0, waiting = 0, not_run = 0, not_submitted = 0;
-    bool complete() const { return failed + killed + waiting + not_run + not_submitted == 0; }
+    std::int64_t failed = 0, killed = 0, waiting = 0, not_run = 0, not_submitted = 0, left_out = 0;
+    bool complete() const { return failed + killed + waiting + not_run + not_submitted + left_out == 0; }
 };
 
 std::string name_of(const wire::GrainRow &row, const Session &session) {
@@ -139,7 +139,7 @@ std::optional<Failure> print_session(Session session, bool wait, Outcome &outcom
         if (now.failure) return now.failure;
         session = std::move(now.sessions[0]);
     }
-    (session.terminated() ? outcome.not_run : outcome.not_submitted) += session.not_submitted();
+    (session.terminated() ? outcome.left_out : outcome.not_submitted) += session.not_submitted();
     return std::nullopt;
 }
 
@@ -151,6 +151,8 @@ void tell(const Outcome &outcome, bool waited) {
     };
     say(outcome.killed, "was killed", "were killed", "");
     say(outcome.not_run, "did not run", "did not run", ": the session was closed before");
+    say(outcome.left_out, "was not submitted", "were not submitted",
+        ": a grain that comes before failed, or the session was closed");
     say(outcome.waiting, "has not finished", "have not finished", waited ? "" : "; --wait waits for them");
     say(outcome.not_submitted, "has not been submitted", "have not been submitted",
         waited ? ": the command that submits them has ended; the same command continues" : "; --wait waits for them");
