@@ -105,6 +105,12 @@ TEST_CASE("grains of a map that are not taken") {
     why.grain = 1;
     check(refused_by(why, Words{"map"} + work), 255,
           begun + "dcs: grain 4:1 was not submitted: argv differs\n  hint: " + again);
+    // As a scheduler of release 0.1 says: it keeps what the grain was submitted with.
+    why.text = "grain 4:1 was submitted with other parameters:\nenv[0]: recorded \"A=1\", now \"A=2\"\nfiles[0]: other";
+    said = refused_by(why, Words{"map", "--detach"} + work);
+    CHECK((said.exit == 0 && said.text == about("warning environment of grain 4:1 keeps was submitted with")));
+    why.text += "\nargv[0]: recorded \"a\", now \"b\"";
+    CHECK(refused_by(why, Words{"map"} + work).exit == 255);
 }
 
 TEST_CASE("a map whose scheduler goes away permanently") {

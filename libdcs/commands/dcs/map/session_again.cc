@@ -53,6 +53,7 @@ std::optional<Failure> submit_again(const Session &session, std::vector<int> fai
 
 std::string other_environment(const Session &session, int grain, const GrainsNow &now) {
     const auto row = grain_now(session.user, session.session, grain);
+    if (row && row->env.empty()) return "";  // a scheduler of release 0.1 does not say
     const std::string names = row ? variables_that_differ(row->env, now.environment(grain)) : "";
     if (names.empty()) return "";
     return "the environment differs from the earlier run's (" + names +

@@ -106,12 +106,13 @@ void MapWork::wait_for_room() {
     pause_ms(1000);
 }
 
-static bool only_files_differ(std::string_view difference) {
+// A scheduler of release 0.1 does not let a grain that waits take another environment.
+static bool only_files_or_environment_differ(std::string_view difference) {
     take_line(difference);
     if (difference.empty()) return false;
     while (!difference.empty())
         if (const std::string_view line = take_line(difference);
-            !line.starts_with("input") && !line.starts_with("files["))
+            !line.starts_with("input") && !line.starts_with("files[") && !line.starts_with("env"))
             return false;
     return true;
 }
@@ -122,10 +123,10 @@ void MapWork::submit_one(const d_grain_order &order) {
         const int error = d_pool_gexec_grain(&this_pool(), session_, order.grain_num, &order.grain);
         some_submitted_ |= error == NO_ERROR;
         if (error == NO_ERROR) return;
-        if (error == D_E_GRAIN_DIFFERS && only_files_differ(d_errortext())) {
+        if (error == D_E_GRAIN_DIFFERS && only_files_or_environment_differ(d_errortext())) {
             this_pool().submitted(session_, {order.grain_num}, {.repeated = 1});
             if (!std::exchange(told_files_, true))
-                console_.note("warning: a file of grain " + name_of(order.grain_num) +
+                console_.note("warning: a file or the environment of grain " + name_of(order.grain_num) +
                               " has changed since it was submitted; it keeps what it was submitted with");
             return;
         }
