@@ -59,7 +59,8 @@ public:
     Instant next() const;  // when clear() has work; never() if nothing is noted
 
 private:
-    static constexpr Duration rest = seconds(1);  // a user's next grain often follows at once
+    static constexpr Duration rest = seconds(1);                 // a user's next grain often follows at once
+    static constexpr Duration between_parts = milliseconds(50);  // for grains of others, which wait during a part
     std::function<starter::Leftovers::Left(uid_t)> remove_;
     std::map<uid_t, Instant> ended_;
 };

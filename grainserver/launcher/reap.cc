@@ -168,7 +168,7 @@ void Leftovers::clear(const std::set<uid_t> &running, Instant now) {
     }
     const auto left = remove_(found->first);
     if (left == starter::Leftovers::Left::nothing) ended_.erase(found);
-    else if (left == starter::Leftovers::Left::in_use) found->second = now + rest;
+    else found->second = now + (left == starter::Leftovers::Left::in_use ? rest : between_parts);
 }
 
 void Launcher::note_leftovers(const files::Account &of) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/beneath.h"
+#include "base/clock.h"
 #include "base/files.h"
 #include "base/planted.h"
 #include "grainserver/files/owner_rules.h"
@@ -21,7 +22,7 @@ namespace {
 
 constexpr int only_name = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
-constexpr int names_at_once = 2000;  // looked at, or listed
+constexpr int listed_at_once = 2000, looked_at_once = 50;  // names, until the clock is looked at
 constexpr std::size_t table_max = 4u << 20;
 
 std::set<uid_t> with_processes() {
@@ -109,7 +110,7 @@ bool LeftNames::read_more() {
     const ActAs user(owner().value_or(0), owner().value_or(0));
     const Fd fd(::openat(here(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!fd || ::lseek(fd.get(), n.next, SEEK_SET) != n.next) return true;
-    const auto all = read_names(fd.get(), names_at_once, n.left);
+    const auto all = read_names(fd.get(), listed_at_once, n.left);
     n.next = ::lseek(fd.get(), 0, SEEK_CUR);
     n.all = !all || *all || n.next < 0;
     n.parts = n.parts || !n.all;
@@ -205,7 +206,9 @@ Leftovers::Left Leftovers::go_on(uid_t uid) {
         remove_segments(uid);
         names_.emplace(scratch_, ended_, [](uid_t of) { return bool(files::logins_of_this_host().name_of(of)); });
     }
-    if (!names_->go_on(names_at_once)) return Left::more;
+    const Instant until = boot_clock() + at_once_;
+    while (!names_->go_on(looked_at_once))
+        if (boot_clock() >= until && !planted("starter.clears_at_once")) return Left::more;
     names_.reset();
     now_on_.reset();
     return Left::nothing;

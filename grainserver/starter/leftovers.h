@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "base/fd.h"
+#include "base/instant.h"
 
 namespace dcs::starter {
 
@@ -78,9 +79,11 @@ private:
 // It is removed when the last process of that uid is gone; what is meant to stay is in the user's DCS home.
 class Leftovers {
 public:
-    // `scratch`: the places, with the sticky bit; others are left alone.
-    explicit Leftovers(std::vector<std::string> scratch = {"/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock"})
-        : scratch_(std::move(scratch)) {}
+    // `scratch`: the places, with the sticky bit; others are left alone. `at_once`: how long a part takes, in which no
+    // grain of this host starts.
+    explicit Leftovers(std::vector<std::string> scratch = {"/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock"},
+                       Duration at_once = milliseconds(10))
+        : scratch_(std::move(scratch)), at_once_(at_once) {}
     enum class Left : std::uint8_t { nothing, more, in_use };  // in_use: the uid has processes
     // Removes a part of it, also below directories of other made-up uids; and what was in the way of uids before.
     Left go_on(uid_t uid);
@@ -90,6 +93,7 @@ public:
 
 private:
     std::vector<std::string> scratch_;
+    Duration at_once_;
     std::set<uid_t> ended_;  // that were worked on and have no processes: what was in their way may go any time
     std::optional<LeftNames> names_;
     std::optional<uid_t> now_on_;
