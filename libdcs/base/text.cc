@@ -82,6 +82,19 @@ bool valid_utf8(std::string_view text) noexcept {
     return true;
 }
 
+std::string printable(std::string_view text, bool lines) {
+    std::string out;
+    while (!text.empty()) {
+        char32_t value = 0;
+        const std::size_t length = utf8_character(text, &value);
+        const bool ends_line = lines && text.front() == '\n';
+        if (length == 0 || (drives_terminals(value) && !ends_line)) out += '?';
+        else out += text.substr(0, length);
+        text.remove_prefix(length == 0 ? 1 : length);
+    }
+    return out;
+}
+
 std::string percent_encoded(std::string_view text, std::string_view plain) {
     DCS_REQUIRE(plain.find('%') == std::string_view::npos, "the sign of an encoded byte is never plain");
     std::string encoded;

@@ -13,6 +13,7 @@
 #include "base/failpoint.h"
 #include "base/planted.h"
 #include "base/require.h"
+#include "base/text.h"
 #include "locks/files/lock_search.h"
 #include "locks/run_tree.h"
 #include "process/table.h"
@@ -30,8 +31,7 @@ std::string named(const ProcessStat &p) {
     while (!command.empty() && command.back() == '\n') command.pop_back();
     ProcessStat now;
     const char state = read_stat(p.pid, now) ? now.state : '?';
-    for (char &c : command) c = c >= 0x20 && c < 0x7f ? c : '?';
-    return "process " + std::to_string(p.pid) + " (" + command + ", state " + state + ")";
+    return "process " + std::to_string(p.pid) + " (" + printable(command) + ", state " + state + ")";
 }
 
 // Sends one kind of signal and waits until all have ended or the grace is over. True: all have ended. If there are

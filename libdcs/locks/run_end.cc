@@ -6,6 +6,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "locks/files/run_log.h"
 #include "locks/files/world.h"
 
@@ -119,15 +120,9 @@ Owner own_owner(const World &world) {
 std::string described(const Owner &owner, const World &world) {
     if (owner.process.pid == 0) return "another process";
     std::string text = "process " + std::to_string(owner.process.pid);
-    std::string command;
-    for (const char c : owner.command) command += c >= 0x20 && c < 0x7f ? c : '?';  // the record may be forged
-    if (!command.empty()) text += " (" + command + ")";
+    if (!owner.command.empty()) text += " (" + printable(owner.command) + ")";  // the record may be forged
     text += " of uid " + std::to_string(owner.uid);
-    if (owner.host != world.host) {
-        text += " on host ";
-        for (const char c : owner.host) text += c >= 0x20 && c < 0x7f ? c : '?';
-    }
-    return text;
+    return owner.host == world.host ? text : text + " on host " + printable(owner.host);
 }
 
 std::string in_words(std::int64_t nanoseconds) {

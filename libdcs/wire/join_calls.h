@@ -28,7 +28,8 @@ struct ListTokens {};  // -> TokenList
 struct TokenRow {
     std::string id, host, by;  // by: the user who created it
     std::int64_t expires_in_s = 0;
-    std::string key;  // hash of the key that joined with it; empty: not yet used
+    std::string key;        // hash of the key that joined with it; empty: not yet used
+    std::uint8_t role = 0;  // as in CreateToken
 };
 struct PendingRow {  // a request to join without a code
     std::string host, address, key;
@@ -112,7 +113,7 @@ template <class A> void serialize(A &, ListTokens &, unsigned) {}
 template <class A> void serialize(A &a, TokenRow &x, unsigned) {
     a & at_most(limits::name_bytes, DCS_FIELD(id)) & at_most(limits::name_bytes, DCS_FIELD(host))
       & at_most(limits::name_bytes, DCS_FIELD(by)) & DCS_FIELD(expires_in_s)
-      & at_most(limits::digest_bytes, DCS_FIELD(key));
+      & at_most(limits::digest_bytes, DCS_FIELD(key)) & shown_since<9>(DCS_FIELD(role));
 }
 template <class A> void serialize(A &a, PendingRow &x, unsigned) {
     a & at_most(limits::name_bytes, DCS_FIELD(host)) & at_most(limits::path_bytes, DCS_FIELD(address))

@@ -235,12 +235,21 @@ void add_shared_keys(const State &state, std::vector<wire::ProblemRow> &problems
 
 // They ask again and again, and nothing else tells an operator of them.
 void add_pending(const Draft &d, std::vector<wire::ProblemRow> &problems) {
-    for (const auto &[key, host] : d.state.pending)
+    for (const auto &[key, host] : d.state.pending) {
+        const auto &keys = d.state.trust.of(host.role);
+        const auto had = keys.find(host.host);
+        const bool other = had != keys.end() && had->second != key;  // which approve_host() replaces only when told
+        const std::string asked = "; it asked " + age_text(d, host.asked) + " ago",
+                          approve = "dcs host approve " + host.host + " " + in_words(key);
         problems.push_back(
             {"host " + host.host, "",
-             "waits at " + host.address + " for approval to join; it asked " + age_text(d, host.asked) + " ago",
-             "it is not in the pool",
-             "compare the words with those that it shows: dcs host approve " + host.host + " " + in_words(key)});
+             (other ? "has joined, and another machine, at " + host.address + ", asks to join under its name"
+                    : "waits at " + host.address + " for approval to join") +
+                 asked,
+             other ? "the other machine is not in the pool" : "it is not in the pool",
+             other ? "find out whose machine that is; if it takes the place of this host: " + approve + " --replace"
+                   : "compare the words with those that it shows: " + approve});
+    }
 }
 
 // How often it came back from hosts, why, and what becomes of it.

@@ -61,8 +61,10 @@ Status not_in_table(const State &state, HostRole role, const std::string &name) 
     const char *with = role == HostRole::client   ? " with role=client"
                        : role == HostRole::backup ? " with role=backup and address=HOST:PORT"
                                                   : "";
-    return fail(Code::not_found, "host \"" + name + "\" is not in the scheduler's host table" + as +
-                                     ": add a line for it" + with + " and run `dcs reload`");
+    return fail(
+        Code::not_found,
+        "host \"" + name + "\" is not in the scheduler's host table" + as + ": add a line for it" + with +
+            " to the file of --hosts (as a rule `hosts` in its directory, or /etc/dcs/hosts) and run `dcs reload`");
 }
 
 void end_programs(Draft &d, const std::string &host) {
@@ -119,7 +121,8 @@ void list_codes(Draft &d, const Caller &caller, const ListCodes &call) {
     for (const auto &[hash, code] : d.state.trust.codes) {
         if (has_expired(code, call.wall_s)) continue;
         std::string key = code.key ? std::string(code.key->begin(), code.key->end()) : std::string();
-        list.tokens.push_back({id_of_code(hash), code.host, code.by, code.expires_s - call.wall_s, std::move(key)});
+        list.tokens.push_back({id_of_code(hash), code.host, code.by, code.expires_s - call.wall_s, std::move(key),
+                               static_cast<std::uint8_t>(code.role)});
     }
     for (const auto &[key, host] : d.state.pending)
         list.pending.push_back({host.host,

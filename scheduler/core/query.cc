@@ -189,7 +189,7 @@ double cpu_of(const wire::Usage &u) {
     return (static_cast<double>(u.user_us) + static_cast<double>(u.system_us)) / 1e6;
 }
 
-wire::GrainRow grain_row(const Draft &d, const GrainKey &key, const Grain &g) {
+wire::GrainRow grain_row(const Draft &d, const Caller &caller, const GrainKey &key, const Grain &g) {
     wire::GrainRow row;
     const Host *host = d.state.host(g.lessee);
     const GrainStatus status = status_for_people(g);
@@ -210,6 +210,8 @@ wire::GrainRow grain_row(const Draft &d, const GrainKey &key, const Grain &g) {
         row.result_index = end->result_index;
         for (const wire::GrainFile &file : g.files->outputs)
             if (file.digest.empty() && row.files.empty()) row.files = {file};
+        const bool details = caller.user == key.session.user || caller.privileged;
+        if (!row.files.empty() && !details) row.files[0].name.clear();
     }
     row.cpu_s = cpu_of(usage);
     row.user_s = static_cast<double>(usage.user_us) / 1e6;
@@ -232,8 +234,8 @@ wire::GrainRow grain_row(const Draft &d, const GrainKey &key, const Grain &g) {
 }
 
 // With what only the row of a single grain has.
-wire::GrainRow detailed_row(const Draft &d, const GrainKey &key, const Grain &g) {
-    wire::GrainRow row = grain_row(d, key, g);
+wire::GrainRow detailed_row(const Draft &d, const Caller &caller, const GrainKey &key, const Grain &g) {
+    wire::GrainRow row = grain_row(d, caller, key, g);
     const auto name = [&](HostId id) {
         const Host *host = d.state.host(id);
         return host ? host->config->name : std::string();
@@ -251,7 +253,8 @@ wire::GrainRow detailed_row(const Draft &d, const GrainKey &key, const Grain &g)
 }
 
 // One session's rows after `after`.
-void grain_rows(Draft &d, const SessionKey &key, const wire::Query &call, std::size_t max, wire::QueryReply &reply) {
+void grain_rows(Draft &d, const Caller &caller, const SessionKey &key, const wire::Query &call, std::size_t max,
+                wire::QueryReply &reply) {
     const Session &session = *d.state.session(key);
     std::size_t left = 0;  // rows that can still match, so that the search ends early
     for (int s = 0; s < 4; ++s)
@@ -264,7 +267,7 @@ void grain_rows(Draft &d, const SessionKey &key, const wire::Query &call, std::s
             reply.more = true;
             return;
         }
-        reply.grains.push_back(grain_row(d, GrainKey{key, it->first}, it->second));
+        reply.grains.push_back(grain_row(d, caller, GrainKey{key, it->first}, it->second));
         --left;
     }
 }
@@ -279,13 +282,13 @@ void query_grains(Draft &d, const Caller &caller, const wire::Query &call, const
     if (call.session >= 0) {
         const SessionKey key{user, call.session};
         if (!d.state.session(key)) return d.refuse(caller, missing_session(d.state, key));
-        grain_rows(d, key, call, limits::query_rows, reply);
+        grain_rows(d, caller, key, call, limits::query_rows, reply);
         return d.reply(caller, std::move(reply));
     }
     // All sessions of the user: one answer. Who needs more of them asks session by session.
     auto it = d.state.sessions.lower_bound(SessionKey{user, 0});
     for (; it != d.state.sessions.end() && it->first.user == user && !reply.more; ++it)
-        grain_rows(d, it->first, call, rows_in_one_answer, reply);
+        grain_rows(d, caller, it->first, call, rows_in_one_answer, reply);
     d.reply(caller, std::move(reply));
 }
 
@@ -351,7 +354,7 @@ void query_grain(Draft &d, const Caller &caller, const wire::Query &call, const 
     ReplyGrainDetail reply{caller.conn, caller.request, key, {}};
     const auto add = [&](const GrainKey &one, const Grain &g) {
         if (g.course->message_length > 0) note_shown(d, caller, one);
-        reply.rows.push_back(detailed_row(d, one, g));
+        reply.rows.push_back(detailed_row(d, caller, one, g));
     };
     add(key, *grain);
     std::uint64_t bytes = detail_bytes(*grain);

@@ -43,11 +43,12 @@ Status keeps_backup(const core::State &state, const std::vector<core::HostConfig
     const std::string &name = state.backup_host.name;
     const auto keeps = [&](const core::HostConfig &line) { return !line.backup_at.empty(); };
     if (name.empty() || std::any_of(table.begin(), table.end(), keeps)) return Status::ok();
+    const bool has_other_roles = std::ranges::any_of(table, [&](const auto &line) { return line.name == name; });
     return fail(Code::refused,
                 file + " no longer lists the backup, " + name +
                     ", so nothing would keep a copy of the store or reports while the scheduler is away: "
-                    "put its line back, or remove it on purpose with `dcs host rm " +
-                    name + "`");
+                    "put its line back, or remove it on purpose with " +
+                    (has_other_roles ? "`dcs reload --move-grains`" : "`dcs host rm " + name + "`"));
 }
 
 }  // namespace

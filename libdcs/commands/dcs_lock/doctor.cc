@@ -11,6 +11,7 @@
 #include "call.h"
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "locks/learn.h"
 #include "locks/files/lock_header.h"
 #include "process/table.h"
@@ -171,7 +172,7 @@ int examine_locks(const locks::World &world, const Options &options) {
         std::string out;
         for (const Finding &one : found) out += one.name + ": " + one.text + "\n";
         if (found.empty()) out = std::to_string(all->size()) + " locks in " + *directory + ": no problems found\n";
-        print(out);
+        print(printable(out, true));
     }
     return found.empty() ? exits::ok : exits::findings;
 }

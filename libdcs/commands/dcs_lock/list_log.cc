@@ -5,6 +5,7 @@
 
 #include "call.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "places.h"
 #include "quantity.h"
 #include "say.h"
@@ -39,8 +40,8 @@ std::string row(const std::string &name, const std::string &state, pid_t pid, co
         text.resize(std::max(width, text.size()), ' ');
         return text + " ";
     };
-    return padded(name, 28) + padded(state, 10) + padded(pid > 0 ? std::to_string(pid) : "-", 8) + padded(age, 9) +
-           padded(uid, 6) + padded(waiting, 8) + about + "\n";
+    return padded(printable(name), 28) + padded(state, 10) + padded(pid > 0 ? std::to_string(pid) : "-", 8) +
+           padded(age, 9) + padded(uid, 6) + padded(waiting, 8) + printable(about) + "\n";
 }
 
 std::string last_run(const locks::World &world, const locks::Record &record) {
@@ -199,7 +200,7 @@ int print_log(const Options &options) {
     }
     std::string out;
     for (const std::string &line : lines) out += line + (!line.empty() && line.back() == '\n' ? "" : "\n");
-    print(out);
+    print(printable(out, true));
     return exits::ok;
 }
 
@@ -224,7 +225,7 @@ int advise(const locks::World &world, const Options &options) {
     else if (out.empty())
         complain((options.has_atom() ? shown_name(options) + ": " : std::string()) +
                  "no run is recorded; run it with -i or -e");
-    else print(out);
+    else print(printable(out, true));
     return exits::ok;
 }
 

@@ -3,6 +3,7 @@
 #include <csignal>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "quantity.h"
 
 namespace dcs::lock_command {
@@ -17,13 +18,6 @@ void write_without_signal(int fd, const std::string &text) {
     ::sigaction(SIGPIPE, &before, nullptr);
 }
 
-// Removes control bytes, because text from another user's file goes to a terminal.
-std::string one_line(const std::string &text) {
-    std::string out;
-    for (char c : text) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
-    return out;
-}
-
 int exit_of(const Options &options, locks::Denied denied) {
     switch (denied) {
     case locks::Denied::no: return exits::ok;
@@ -36,7 +30,7 @@ int exit_of(const Options &options, locks::Denied denied) {
 
 }  // namespace
 
-void complain(const std::string &line) { write_without_signal(2, "dcs_lock: " + one_line(line) + "\n"); }
+void complain(const std::string &line) { write_without_signal(2, "dcs_lock: " + printable(line) + "\n"); }
 
 std::string as_json(const locks::Owner &owner) {
     JsonObject o;

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -297,6 +298,21 @@ def test_report_and_json():
         assert "not open" in box.run("--report", "88", "a", "true", code=125).stderr
         verbose = box.run("-v", "a", "true", code=0).stderr
         assert "a: taken, token" in verbose and "exit code 0" in verbose, verbose
+
+
+def test_names_do_not_drive_a_terminal():
+    """The command and the name of a lock are texts of other users: escape sequences and line ends do not get through."""
+    with Box() as box:
+        evil = box.path("\x1b]t\x07\u009b\nFAKE")
+        shutil.copy("/bin/sleep", evil)
+        process = box.start("a\x1b[2Jb", evil, 600)
+        wait_for("the lock", lambda: any("holder" in lock for lock in box.list()))
+        shown = box.run("list", code=0).stdout + box.run("-n", "a\x1b[2Jb", "true", code=75).stderr + box.run("doctor").stdout
+        box.run("break", "a\x1b[2Jb", code=0)
+        process.wait(60)
+        shown += box.run("log", code=0).stdout + box.run("advise").stdout
+        assert "FAKE" in shown and not any(c in shown for c in "\x1b\x07\u009b"), shown.encode()
+        assert not any(line.startswith("FAKE") for line in shown.splitlines()), shown
 
 
 def test_help_names_every_option_and_the_man_page_too():

@@ -1,5 +1,10 @@
 #include "commands/dcs/query/why_waiting.h"
 
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+#include "commands/dcs/map/progress.h"
 #include "support/about.h"
 #include "support/catch.h"
 
@@ -78,4 +83,12 @@ TEST_CASE("a session of dcs submit or map tells how many grains of its file or l
     CHECK(missing("map-" + digest + "-wa_0123") == 3);
     CHECK(missing("map-" + digest + "-w7_0123") == 0);
     CHECK(missing("map-" + digest + "-ma_0123") == 0);  // it left out what shorter lists had
+}
+
+TEST_CASE("a scheduler whose directory has gone is silent, although each question is refused at once") {
+    ::setenv("DCS_DIR", "/nonexistent/pool", 1);
+    static MapLook look(1);  // its thread does not end
+    std::thread([] { look.run(0.1); }).detach();
+    for (int i = 0; i < 6000 && !look.unanswered(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    CHECK(look.unanswered());
 }

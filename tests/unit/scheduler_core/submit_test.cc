@@ -217,6 +217,13 @@ TEST_CASE(
         return grains;
     };
     REQUIRE(over() == std::vector<int>{0, 1, 2, 3, 5});
+    const auto missing = [&](const Program &who) {
+        return pool.answer<wire::QueryReply>(who, wire::Query{wire::QueryType::grains, "ann", 1}).grains.at(3).files;
+    };
+    REQUIRE(missing(find).size() == 1);
+    CHECK(missing(find)[0].name == "made");
+    REQUIRE(missing(pool.stranger("bob")).size() == 1);
+    CHECK(missing(pool.stranger("bob"))[0].name.empty());  // of others not even the name
     submit();
     CHECK(pool.changes.empty());
     for (SubmitGrain &call : *calls) call.again = true;

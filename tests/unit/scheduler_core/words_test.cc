@@ -298,6 +298,12 @@ TEST_CASE("the doctor names hosts that wait for approval, to operators, with the
     };
     CHECK(advice_to(pool.stranger("root", true)).ends_with("dcs host approve h2 " + in_words(call.key)));
     CHECK(advice_to(pool.stranger("ann")).empty());
+    pool.state.trust.keys["h2"] = TokenHash{};  // another machine has joined as h2
+    CHECK(advice_to(pool.stranger("root", true)).empty());
+    pool.call(pool.stranger("root", true), wire::Doctor{});
+    CHECK(std::ranges::any_of(std::get<ReplyDoctor>(pool.effects.back()).problems, [&](const auto &p) {
+        return p.problem == about("has joined another machine 192.0.2.1 asks") && p.advice.ends_with(" --replace");
+    }));
 }
 
 TEST_CASE("a code for the backup lets no grain server in, and the backup asks as what it is") {

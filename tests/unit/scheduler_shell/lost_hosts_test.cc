@@ -66,6 +66,8 @@ TEST_CASE("a table without the backup is refused") {
     state.backup_host = {"vault", "vault:7003"};
     CHECK(keeps_hosts(state, *parse_host_table("h1\n", "T"), "T", false).text ==
           about("T no longer lists the backup vault put line back dcs host rm vault"));
+    CHECK(keeps_hosts(state, *parse_host_table("h1\nvault role=client\n", "T"), "T", false).text ==
+          about("T no longer lists the backup vault put line back dcs reload --move-grains"));
     CHECK(keeps_hosts(state, *parse_host_table("h1\nother role=backup address=o:1\n", "T"), "T", false));
     CHECK(keeps_hosts(state, *parse_host_table("h1\n", "T"), "T", true));
 }

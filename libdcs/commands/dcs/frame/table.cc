@@ -58,19 +58,6 @@ std::size_t width_of(std::string_view text) {
     return columns;
 }
 
-std::string printable(std::string_view text, bool lines) {
-    std::string out;
-    while (!text.empty()) {
-        char32_t value = 0;
-        const std::size_t length = utf8_character(text, &value);
-        const bool ends_line = lines && text.front() == '\n';
-        if (length == 0 || (drives_terminals(value) && !ends_line)) out += '?';
-        else out += text.substr(0, length);
-        text.remove_prefix(length == 0 ? 1 : length);
-    }
-    return out;
-}
-
 std::string shortened(std::string_view text, std::size_t columns) {
     if (width_of(text) <= columns) return std::string(text);
     std::string out;

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text.h"
+
 namespace dcs::commands {
 
 // --color; `automatic`: on a terminal that is not dumb, unless NO_COLOR is set and not empty.
@@ -22,10 +24,6 @@ std::string coloured(std::string_view word, const std::string &text);
 
 // Columns on a terminal: one per character (wide ones count as one).
 std::size_t width_of(std::string_view text);
-// Control characters, those that turn the direction of writing, and invalid bytes become '?'. Whatever was written by
-// hosts, grains or other users goes through here on its way to people: foreign text must not drive the terminal.
-// `lines`: line feeds stay.
-std::string printable(std::string_view text, bool lines = false);
 // At most `columns` characters; a cut is marked by "..".
 std::string shortened(std::string_view text, std::size_t columns);
 

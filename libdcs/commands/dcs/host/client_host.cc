@@ -71,7 +71,8 @@ Status prepare_client(const std::string &directory, const std::string &scheduler
     const std::string named = scheduler_of(directory), own = value_of(directory, "dir");
     if (!own.empty())
         return fail(Code::refused, conf_of(directory) + " says that the scheduler runs on this host, in " + own +
-                                       ": it does not need to join");
+                                       ": it does not need to join. If the scheduler has "
+                                       "moved to another host, remove that line");
     if (named.empty() || named == scheduler) return Status::ok();
     return fail(Code::refused, conf_of(directory) + " names another scheduler, " + named +
                                    ": remove that file if this host is to belong to the pool at " + scheduler);

@@ -16,6 +16,8 @@ namespace dcs::commands {
 inline constexpr char role_words[] = "server|client|backup";  // of --role
 inline std::uint8_t number_of_role(std::string_view role) { return role == "server" ? 0 : role == "client" ? 1 : 2; }
 
+inline const char *word_of_role(std::uint8_t role) { return role == 0 ? "server" : role == 1 ? "client" : "backup"; }
+
 inline constexpr char client_directory[] = "/etc/dcs";
 
 // The scheduler that DIR/pool.conf names as HOST:PORT; empty: it names none, or there is no such file.

@@ -215,6 +215,8 @@ int join(const Call &call) {
             failure.hint =
                 failure.message.find(other_authority_words) != std::string::npos
                     ? "copy --ca-hash again from the line that `dcs token create` prints on the scheduler's host"
+                : failure.message.find(" is not valid before ") != std::string::npos
+                    ? "set the clock of this host, or of the scheduler's"
                     : "is the address right, and was the scheduler started with --tls?";
         return call.fail(failure);
     }

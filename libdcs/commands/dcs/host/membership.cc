@@ -62,13 +62,6 @@ int approve(const Call &call) {
                           "host " + words[0] + " approved" + (replace ? "; another machine of that name is out" : ""));
 }
 
-// None if it is not a host with a grain server.
-std::int32_t running_on(const std::string &name) {
-    for (const wire::HostRow &row : choose_hosts({name}).rows)
-        if (row.name == name) return row.running;
-    return 0;
-}
-
 // The scheduler serves on without hosts; nothing else says why nothing runs.
 void tell_if_last(const Call &call) {
     const ChosenHosts left = choose_hosts({});
@@ -79,14 +72,20 @@ void tell_if_last(const Call &call) {
                      : "put lines for hosts into the host table, `dcs reload`, and let them join again");
 }
 
+std::vector<std::string> roles_of(const ChosenHosts &all, const std::string &name) {
+    std::vector<std::string> roles;
+    for (const wire::HostRow &row : all.rows)
+        if (row.name == name) roles.push_back("server");
+    for (const wire::MemberRow &row : all.members)
+        if (row.name == name) roles.push_back(row.role);
+    return roles;
+}
+
 // One name alone may have a key and no line.
-std::optional<Failure> wrong_name(const std::vector<std::string> &names) {
+std::optional<Failure> wrong_name(const ChosenHosts &all, const std::vector<std::string> &names) {
     if (names.size() < 2) return {};
-    const ChosenHosts all = choose_hosts({}, Which::with_members);
     for (const std::string &name : names) {
-        const auto is_it = [&](const auto &row) { return row.name == name; };
-        if (!all.failure && std::none_of(all.rows.begin(), all.rows.end(), is_it) &&
-            std::none_of(all.members.begin(), all.members.end(), is_it))
+        if (!all.failure && roles_of(all, name).empty())
             return not_found_failure(
                 "no host was removed: host \"" + name + "\" is not in the host table",
                 "`dcs host ls` lists them; alone, `dcs host rm " + shell_word(name) + "` revokes a certificate");
@@ -95,16 +94,21 @@ std::optional<Failure> wrong_name(const std::vector<std::string> &names) {
 }
 
 int remove(const Call &call) {
-    if (const auto failure = wrong_name(call.arguments.words)) return call.fail(*failure);
+    const ChosenHosts all = choose_hosts({}, Which::with_members);
+    if (const auto failure = wrong_name(all, call.arguments.words)) return call.fail(*failure);
     const bool moves = call.arguments.has("move-grains");
     for (const std::string &name : call.arguments.words) {
-        const std::int32_t running = moves ? running_on(name) : 0;
+        std::int32_t running = 0;
+        for (const wire::HostRow &row : all.rows)
+            if (moves && row.name == name) running = row.running;
+        const std::vector<std::string> roles = roles_of(all, name);
+        const std::string all_roles = roles.size() > 1 ? ", in all of its roles: " + joined(roles) : "";
         if (const auto done = ask_any<wire::Done>(wire::RemoveHost{name, moves}); !done)
             return call.fail(failure_of("host " + name + " was not removed from the pool", done.status()));
         const std::string grains =
             running == 0 ? ""
                          : "; what ran there, " + counted(running, "grain") + ", is ended and starts again elsewhere";
-        std::printf("host %s removed from the pool%s\n", name.c_str(), grains.c_str());
+        std::printf("host %s removed from the pool%s%s\n", name.c_str(), all_roles.c_str(), grains.c_str());
     }
     tell_if_last(call);
     return exits::ok;
@@ -188,12 +192,14 @@ int list_tokens(const Call &call) {
     std::stable_sort(found->tokens.begin(), found->tokens.end(),
                      [](const wire::TokenRow &a, const wire::TokenRow &b) { return a.expires_in_s < b.expires_in_s; });
     std::vector<std::string> json;
-    Table table{"CODE", "HOST", "BY", ">EXPIRES IN", "USED BY KEY"};
+    Table table{"CODE", "HOST", "ROLE", "BY", ">EXPIRES IN", "USED BY KEY"};
     for (const wire::TokenRow &row : found->tokens) {
         JsonObject one;
-        one.add("id", row.id).add("host", row.host).add("by", row.by).add("expires_in_s", row.expires_in_s);
+        const std::string role = word_of_role(row.role);
+        one.add("id", row.id).add("host", row.host).add("role", role).add("by", row.by);
+        one.add("expires_in_s", row.expires_in_s);
         json.push_back(one.add("used", !row.key.empty()).add("key_words", key_words(row.key)).text());
-        table.add({row.id, row.host.empty() ? "any" : row.host, row.by,
+        table.add({row.id, row.host.empty() ? "any" : row.host, role, row.by,
                    seconds_text(static_cast<double>(row.expires_in_s)), key_words(row.key)});
         if (call.format == Format::name) std::printf("%s\n", row.id.c_str());
     }
@@ -239,7 +245,8 @@ extern const Verb host_rm_verb = {
     .summary = "remove a host from the pool",
     .about = R"(Removes hosts from the pool. Their lines are removed from the host table, their certificates are
 permanently revoked, their connections are closed at once, and what `dcs host set` and `dcs host drain` changed is
-forgotten. A host that runs grains is removed only with --move-grains; `dcs host drain NAME` lets them end first. A host
+forgotten. A host with lines for several roles loses all of them; `dcs reload --move-grains` takes out a single line that
+was removed from the table. A host that runs grains is removed only with --move-grains; `dcs host drain NAME` lets them end first. A host
 that is not connected ends its grains when it calls again. To come back, a host needs a line in the table and joins with
 --new-key. For root, scheduler_master and the pool's owner.
 

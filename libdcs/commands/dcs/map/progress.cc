@@ -22,10 +22,9 @@ void MapLook::run(double interval_s) {
     for (double pause_s = 1;; pause_s = std::min(2 * pause_s, interval_s)) {
         std::this_thread::sleep_for(std::chrono::duration<double>(pause_s));
         Info info;
-        asked_ = boot_clock();
-        const Status answer = info.ask(wire::QueryType::sessions, own_user(), session_);
+        if (asked_.load() == Instant::never()) asked_ = boot_clock();
+        if (!info.ask(wire::QueryType::sessions, own_user(), session_)) continue;  // next time, perhaps
         asked_ = Instant::never();
-        if (!answer) continue;  // next time, perhaps
         for (const wire::SessionRow &row : info.sessions) {
             if (row.session != session_ || own_user() != row.user) continue;
             running_ = row.running;
