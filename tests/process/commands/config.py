@@ -307,7 +307,26 @@ def does_not_start(world):
     assert len(rows) == 1 and rows[0]["daemon"] == "scheduler" and not rows[0]["good"] and len(rows[0]["errors"]) == 10, rows
 
 
+def for_units(world):
+    """Files that leave what their daemons' units give are checked whole."""
+    folder = os.path.join(world.base, "units")
+    os.mkdir(folder)
+
+    def put(**texts):
+        for name, text in texts.items():
+            with open(os.path.join(folder, name + ".toml"), "w") as out:
+                out.write(text)
+    put(scheduler='tls = "0.0.0.0"\n', backupd='tls = "0.0.0.0"\n', grainserver='confine = "all"\n')
+    said = world.dcs("config", "check", "--from", folder, code=1).stderr
+    assert all(tells(said, f"{folder}/{name}.toml:1 {option}") for name, option in (
+        ("scheduler", "--tls"), ("backupd", "--tls"), ("grainserver", "--confine"))), said
+    assert "has 3 errors" in said, said
+    put(scheduler='tls = "0.0.0.0:7001"\n', backupd='tls = "0.0.0.0:7002"\n', grainserver='confine = "filter"\n')
+    assert world.dcs("config", "check", "--from", folder).stdout.count(": good\n") == 3
+
+
 def checks(world):
+    for_units(world)
     said = world.dcs("config", "check", "--from", world.etc).stdout.splitlines()
     assert said == [world.path(name + ".toml") + ": good" for name in ("scheduler", "backupd", "grainserver")], said
     assert world.dcs("config", "check", world.path("scheduler.toml.d/10-site.toml")).stdout.endswith("10-site.toml: good\n")

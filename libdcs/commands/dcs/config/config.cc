@@ -21,7 +21,7 @@ namespace {
 struct File {
     const ConfiguredDaemon *daemon;
     std::string path;
-    std::vector<std::string> arguments;  // with which its program checks it
+    std::vector<std::string> arguments;  // with which its program checks it; none: those of its unit
 };
 
 Failure unknown_file(const std::string &path) {
@@ -50,13 +50,13 @@ std::optional<Failure> choose_files(const Call &call, std::vector<File> &files) 
     for (const std::string &word : call.arguments.words) {
         const ConfiguredDaemon *daemon = only != nullptr ? only : daemon_of_file(word);
         if (daemon == nullptr) return unknown_file(word);
-        files.push_back({daemon, absolute_path(word), {"--config", absolute_path(word)}});
+        files.push_back({daemon, absolute_path(word), {}});
     }
     if (!call.arguments.words.empty()) return std::nullopt;
     const std::string folder = absolute_path(call.arguments.value("from").value_or(configuration_folder));
     for (const ConfiguredDaemon &daemon : configured_daemons()) {
         const std::string path = config_file_in(folder, daemon);
-        if (!path.empty() && (only == nullptr || only == &daemon)) files.push_back({&daemon, path, {"--config", path}});
+        if (!path.empty() && (only == nullptr || only == &daemon)) files.push_back({&daemon, path, {}});
     }
     const ConfiguredDaemon *scheduler = daemon_called("scheduler");
     if (const std::string table = host_table_in(folder); !table.empty() && (only == nullptr || only == scheduler))
@@ -98,7 +98,8 @@ int check(const Call &call) {
     std::vector<std::string> rows;
     std::int64_t errors = 0;
     for (const File &file : files) {
-        const auto checked = check_with(*file.daemon, file.arguments);
+        const auto checked = file.arguments.empty() ? check_for_unit(*file.daemon, file.path)
+                                                    : check_with(*file.daemon, file.arguments);
         if (!checked) return call.fail(failure_of(file.path + " was not checked", checked.status()));
         errors += static_cast<std::int64_t>(checked->errors.size());
         rows.push_back(row_of(file, *checked));

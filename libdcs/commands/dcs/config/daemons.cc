@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <unistd.h>
 
+#include "commands/dcs/frame/start_hint.h"
 #include "commands/dcs/pool/start_daemon.h"
 
 namespace dcs::commands {
@@ -52,6 +53,24 @@ std::string host_table_in(const std::string &folder) {
 
 Result<Checked> check_file(const ConfiguredDaemon &daemon, const std::string &file) {
     return check_with(daemon, {"--config", file});
+}
+
+Result<Checked> check_for_unit(const ConfiguredDaemon &daemon, const std::string &file) {
+    auto checked = check_file(daemon, file);
+    if (!checked || !checked->errors.empty()) return checked;
+    const std::pair<const char *, std::string> of_units[] = {
+        {"dir", std::string(services_place) + "/" + daemon.role}, {"name", "host"}, {"scheduler", "host:1"}};
+    std::vector<std::string> arguments = {"--config", file};
+    for (const Setting &setting : checked->record.settings)
+        for (const auto &[name, value] : of_units)
+            if (setting.name == name && setting.origin == by_default)
+                arguments.insert(arguments.end(), {std::string("--") + name, value});
+    if (arguments.size() == 2) return checked;
+    const auto whole = check_with(daemon, arguments);
+    if (!whole) return whole.status();
+    for (const std::string &error : whole->errors)
+        if (error.starts_with(file)) checked->errors.push_back(error);  // others are of this host's own directories
+    return checked;
 }
 
 Result<Checked> check_with(const ConfiguredDaemon &daemon, std::vector<std::string> arguments) {
