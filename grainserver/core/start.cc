@@ -29,6 +29,8 @@ void drop_unstarted(Turn &t, const GrainId &id, Code code, const std::string &te
                 "a grain with a process is reported, not dropped");
     t.log(Level::info, to_text(id) + " was not started: " + text);
     if (g->ending != Ending::discard) answer(t, id, false, code, text);
+    // The next call-in may be a minute away, and each grain until then would be paused for this.
+    if (code == Code::no_space && t.state.full_disk.empty()) t.state.gauge_at = std::min(t.state.gauge_at, t.now);
     t.emit(RemoveDir{id});
     t.forget(id);
 }

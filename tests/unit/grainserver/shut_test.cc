@@ -37,3 +37,21 @@ TEST_CASE("a full disk is looked at again soon") {
     b.in(Gauged{});
     CHECK(b.sent<wire::CallIn>().at(0).shut.empty());
 }
+
+TEST_CASE("a grain that finds no room to start has the disk looked at before the next call-in") {
+    Bench b;
+    b.connect(300);
+    b.in(LauncherUp{});
+    b.launch(id(1));
+    b.launch(id(2));
+    b.in(LaunchUnwritten{id(1), Code::io_error, "for another reason"});
+    b.pass(seconds(1));
+    CHECK(b.none<Gauge>());
+    b.in(LaunchUnwritten{id(2), Code::no_space, "No space left on device"});
+    b.pass(Duration{1});
+    b.one<Gauge>();
+    Gauged full;
+    full.disk_full = true;
+    b.in(full);
+    CHECK(b.sent<wire::CallIn>().at(0).shut == full_disk_words);
+}

@@ -98,8 +98,8 @@ int check(const Call &call) {
     std::vector<std::string> rows;
     std::int64_t errors = 0;
     for (const File &file : files) {
-        const auto checked = file.arguments.empty() ? check_for_unit(*file.daemon, file.path)
-                                                    : check_with(*file.daemon, file.arguments);
+        const auto checked =
+            file.arguments.empty() ? check_for_unit(*file.daemon, file.path) : check_with(*file.daemon, file.arguments);
         if (!checked) return call.fail(failure_of(file.path + " was not checked", checked.status()));
         errors += static_cast<std::int64_t>(checked->errors.size());
         rows.push_back(row_of(file, *checked));
