@@ -223,7 +223,7 @@ Status check_source(const State &state, const std::string &host, const std::stri
     if (named || (users.empty() && user != "root")) return Status::ok();
     return fail(Code::refused,
                 user + " may not call from host " + host + ": its line in the scheduler's host table " +
-                    (users.empty() ? "lists no users, so root has to be listed" : "does not list this user"));
+                    (users.empty() ? "lists no users, which lets in all but root" : "does not list this user"));
 }
 
 Status check_origin(const State &state, const Certified &certified, const std::string &user) {

@@ -201,7 +201,7 @@ def others_are_refused(pool):
 
 def hosts_are_judged(pool):
     _, key = pool.new_key()
-    for host, user, ident, why in (("desk1", "root", "x", "root has to be listed"), ("desk2", "ben", "x", "does not list user"),
+    for host, user, ident, why in (("desk1", "root", "x", "lets in all but root"), ("desk2", "ben", "x", "does not list user"),
                                    ("desk1", "../ann", "x", "login name cannot used"),
                                    ("desk1", "ann", "-x", "control ident must be"),
                                    (pool.forge("new", "client", "desk1"), "ann", "x", "another key since joined under name"),

@@ -1,9 +1,11 @@
 // dcs config check: whether daemons would take what their configuration files say.
 // dcs config show: what the daemons' options are set to, and by what.
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include "base/beneath.h"
 #include "base/files.h"
@@ -216,9 +218,11 @@ std::string to_json(const Shown &shown) {
 }
 
 void print(const Shown &shown, bool origin) {
-    std::string state = shown.running          ? "runs"
-                        : shown.errors.empty() ? "does not run; its files contain"
-                                               : "its files have errors";
+    const bool hidden = !shown.directory.empty() && ::access(shown.directory.c_str(), X_OK) != 0 && errno == EACCES;
+    std::string state = shown.running           ? "runs"
+                        : !shown.errors.empty() ? "its files have errors"
+                        : hidden                ? "whether it runs, root and its account can see; its files contain"
+                                                : "does not run; its files contain";
     if (shown.pid > 0) state += ", pid " + std::to_string(shown.pid);
     std::printf("%s%s%s: %s\n\n", printable(shown.name).c_str(), shown.directory.empty() ? "" : " in ",
                 printable(shown.directory).c_str(), state.c_str());

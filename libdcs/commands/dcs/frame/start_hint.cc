@@ -95,6 +95,9 @@ std::string no_pool(const std::string &directory) {
     if (const int pid = orphan_of(directory); pid != 0)
         return "the directory of this pool was removed: process " + std::to_string(pid) +
                " and the others end by themselves within minutes; then `dcs up` makes a new pool";
+    if (const auto host = client::host_conf(); host && host->dir == directory)
+        return "/etc/dcs/pool.conf names that directory as this host's pool: is its disk mounted? If the scheduler has "
+               "moved to another host, remove the line there and let this host join that pool";
     const std::string part = part_in_far_pool();
     if (part.empty() && has_service("dcs-grainserver") && !has_service("dcs-scheduler"))
         return "this host has not joined a pool: `dcs token create` on the scheduler's host prints the command; "

@@ -89,7 +89,8 @@ int list_hosts(const Call &call) {
         std::printf("%s\n", json.text().c_str());
     } else if (call.format == Format::name) {
         for (const wire::HostRow &row : rows) std::printf("%s\n", row.name.c_str());
-        for (const wire::MemberRow &row : chosen.members) std::printf("%s\n", row.name.c_str());
+        if (!call.arguments.words.empty())
+            for (const wire::MemberRow &row : chosen.members) std::printf("%s\n", row.name.c_str());
     } else {
         if (!chosen.members.empty()) print_members(chosen.members);
         if (!rows.empty() || chosen.members.empty() || call.arguments.words.empty()) print_table(rows);
@@ -236,7 +237,7 @@ host gets no new grains. ENDING counts killed grains whose processes have not en
 its slot, memory and cores until then, and the next grain for that slot waits on the host, counted as running.
 Of a member: joined or not; a backup's: connected or not; expired (its certificate has ended: join again). JOINED is -
 for hosts that joined with release 0.1. VERSION is the release of the grain server, - if it has not said it since it
-connected; ADDRESS is where it connects from.
+connected; ADDRESS is where it connects from. -o name: the grain hosts alone, unless others are named.
 )",
     .run = list_hosts};
 
