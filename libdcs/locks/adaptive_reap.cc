@@ -79,7 +79,7 @@ Getting::Next Getting::end_holder() {
                   "held for " + in_words(ruling.age) + "; being ended by " + described(own_owner(world_), world_));
     failpoint("locks.reap.judged");
     const std::uint64_t generation = record.generation;
-    const KillReport report = kill_believed(world_, file, holder_byte, record.owner, request_.grace);
+    const KillReport report = kill_believed(world_, file, holder_byte, record.owner, request_.grace, ruling.age);
     failpoint("locks.reap.killed");
     if (report.result == Killed::gone) return take_over(generation);
     // It was not ended, perhaps because it has just released the lock by itself.

@@ -22,9 +22,15 @@ namespace dcs::locks {
 namespace {
 
 constexpr std::size_t host_kept = 48;  // of a record
-constexpr std::int64_t patience = 1'000'000'000;
+constexpr std::int64_t patience = second;
 
 std::int64_t after(std::int64_t grace) { return (boot_clock() + Duration{grace}).ns; }
+
+// By CLOCK_BOOTTIME; a second early, so that what began while it took the lock had begun before.
+std::int64_t began(const ProcessIdentity &process) {
+    static const std::int64_t tick = second / ::sysconf(_SC_CLK_TCK);
+    return static_cast<std::int64_t>(process.start_ticks) * tick - second;
+}
 
 std::string named(const ProcessStat &p) {
     std::string command = kernel_text("/proc/" + std::to_string(p.pid) + "/comm", 64);
@@ -202,7 +208,8 @@ KillReport kill_carefully(const World &world, const Owner &owner, const KillGrac
     return report;
 }
 
-Result<Belief> believe(const LockFile &file, std::int64_t byte, const Owner &owner, uid_t caller) {
+Result<Belief> believe(const LockFile &file, std::int64_t byte, const Owner &owner, uid_t caller,
+                       std::int64_t since_boot) {
     Belief belief{owner, {}};
     if (planted("locks.believe_the_file")) return belief;
     const Result<Writers> writers = writers_of(file, caller);
@@ -221,6 +228,11 @@ Result<Belief> believe(const LockFile &file, std::int64_t byte, const Owner &own
     if (!proven && (writers->others || !(over || unseen)))
         return refused(file, "the process that it names does not hold this lock",
                        "`dcs_lock list` and `lsof` show the holder; end it with kill(1)");
+    const bool lived_then = (of_process == Has::yes && began(owner.process) <= since_boot) ||
+                            (of_supervisor == Has::yes && began(owner.supervisor) <= since_boot);
+    if (writers->others && since_boot != 0 && !lived_then && !planted("locks.believe_the_age"))
+        return refused(file, "it says that its holder has held the lock for longer than that process runs",
+                       "an account that can write the file has changed it; end the holder with kill(1)");
     if (supervisor && of_supervisor == Has::no) belief.owner.supervisor = {};
     // If others can write the file: only processes that the kernel shows as holders, and their descendants.
     if (writers->others) {
@@ -235,8 +247,9 @@ Result<Belief> believe(const LockFile &file, std::int64_t byte, const Owner &own
 }
 
 KillReport kill_believed(const World &world, const LockFile &file, std::int64_t byte, const Owner &owner,
-                         const KillGrace &grace) {
-    const Result<Belief> belief = believe(file, byte, owner, ::geteuid());
+                         const KillGrace &grace, std::int64_t held_for) {
+    const std::int64_t since_boot = held_for < 0 ? 0 : world.now().boot - held_for;
+    const Result<Belief> belief = believe(file, byte, owner, ::geteuid(), since_boot);
     if (!belief) return {Killed::not_permitted, 0, belief.status().text};
     return kill_carefully(world, belief->owner, grace, belief->only);
 }

@@ -58,10 +58,14 @@ struct Belief {
 // trusted about that owner's processes. A file that others can write is trusted about those of the caller's own
 // processes that hold the lock, and their descendants; for a request of root only if the file belongs to root. A file
 // with several hard links is not trusted, as it may be the lock of something else.
-Result<Belief> believe(const LockFile &file, std::int64_t byte, const Owner &owner, uid_t caller);
-// kill_carefully() with the trusted part of the record. Killed::not_permitted gives the reason.
+// `since_boot`: when the holder took the lock according to the file, by CLOCK_BOOTTIME; a file that others can write is
+// not trusted if its holders are younger. 0: that does not matter.
+Result<Belief> believe(const LockFile &file, std::int64_t byte, const Owner &owner, uid_t caller,
+                       std::int64_t since_boot = 0);
+// kill_carefully() with the trusted part of the record. Killed::not_permitted gives the reason. `held_for`: according to
+// the file, which is why it is ended; negative: that is not the reason.
 KillReport kill_believed(const World &world, const LockFile &file, std::int64_t byte, const Owner &owner,
-                         const KillGrace &grace);
+                         const KillGrace &grace, std::int64_t held_for = -1);
 // Whether this process may be signalled because the file lists it as the waiter with its ticket on `byte`.
 Status believe_waiter(const LockFile &file, std::int64_t byte, const ProcessIdentity &process, uid_t caller);
 

@@ -232,6 +232,9 @@ Result<ProcessIdentity> script_of(const Options &options) {
     if (!script)
         return fail(Code::not_found, "process " + std::to_string(pid) +
                                          " does not run; --holder must name the script, as in --holder $$");
+    if (::geteuid() != 0 && runs_as(pid, ::geteuid()) == RunsAs::no)
+        return fail(Code::refused, "process " + std::to_string(pid) +
+                                       " belongs to another user; --holder must name the script, as in --holder $$");
     return script;
 }
 

@@ -220,6 +220,8 @@ def test_P37_somebody_elses_holder_is_not_ended():
         assert runs(pid) and process.poll() is None and os.path.exists(file)
         result = as_nobody([LOCK, "break", file], box, env={"DCS_LOCK_DIR": box.path("nobody")})
         assert result.returncode == 77 and runs(pid), result
+        result = as_nobody([LOCK, "get", "--holder", str(pid), "edit", "x"], box, env={"DCS_LOCK_DIR": box.path("nobody")})
+        assert result.returncode != 0 and "belongs to another user" in result.stderr, result  # nor does it hold for others
         os.kill(pid, signal.SIGKILL)
         process.wait(60)
 

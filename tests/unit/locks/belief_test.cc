@@ -67,6 +67,14 @@ TEST_CASE("P41 a lock file ends no process whom its writers could not end, and n
     CHECK(belief(owner, 0)->owner.cookie == 0);
     CHECK(belief(owner, 0)->owner.group == 0);
     refused(belief(forged, 0), "does not hold this lock");
+    // Nor is it believed that a process has held the lock since before it began.
+    const std::int64_t now = this_world().now().boot, long_ago = 1;
+    CHECK(believe(*file, holder_byte, owner, 0, now));
+    refused(believe(*file, holder_byte, owner, 0, long_ago), "held the lock for longer than that process runs");
+    CHECK(kill_believed(this_world(), *file, holder_byte, owner, {}, now - long_ago).result == Killed::not_permitted);
+    file_is(0, 0600);
+    CHECK(believe(*file, holder_byte, owner, 0, long_ago));
+    file_is(0, 0666);
     refused(belief(owner, stranger), "not uid 65534 others write file");
     Owner helped = forged;  // by one that has the lock, as `--keep=leader` leaves it
     helped.supervisor = owner.process;

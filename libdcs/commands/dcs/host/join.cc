@@ -1,4 +1,5 @@
 // dcs host join: run on the host that joins. Nothing of a pool is here yet.
+#include <grp.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -159,7 +160,8 @@ std::string start_command(const JoinOrder &order, const std::string &name) {
 std::string next_step(const JoinOrder &order, const std::string &name, bool changed) {
     const std::string start = start_command(order, name);
     if (order.client())
-        return "members of the group dcs start programs by (installed root:dcs-key, mode 2755): " + start;
+        return std::string(::getgrnam("dcs") != nullptr ? "" : "make a group dcs here (`groupadd --system dcs`); ") +
+               "members of the group dcs start programs by (installed root:dcs-key, mode 2755): " + start;
     const std::string unit = order.backup() ? "dcs-backupd" : "dcs-grainserver";
     const std::string place = std::string(services_place) + (order.backup() ? "/backup" : "/server");
     const bool runs = daemon_runs_in(order.directory);
