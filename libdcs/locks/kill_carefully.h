@@ -62,8 +62,8 @@ struct Belief {
 // not trusted if its holders are younger. 0: that does not matter.
 Result<Belief> believe(const LockFile &file, std::int64_t byte, const Owner &owner, uid_t caller,
                        std::int64_t since_boot = 0);
-// kill_carefully() with the trusted part of the record. Killed::not_permitted gives the reason. `held_for`: according to
-// the file, which is why it is ended; negative: that is not the reason.
+// kill_carefully() with the trusted part of the record. Killed::not_permitted gives the reason. `held_for`: how long it
+// has held the lock according to the file, if that is why it is ended; else negative.
 KillReport kill_believed(const World &world, const LockFile &file, std::int64_t byte, const Owner &owner,
                          const KillGrace &grace, std::int64_t held_for = -1);
 // Whether this process may be signalled because the file lists it as the waiter with its ticket on `byte`.

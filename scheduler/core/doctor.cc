@@ -233,9 +233,13 @@ void add_shared_keys(const State &state, std::vector<wire::ProblemRow> &problems
                                 "create --host NAME)"});
 }
 
+// A host that waits asks every few seconds.
+constexpr Duration asks_again = seconds(60);
+
 // They ask again and again, and nothing else tells an operator of them.
 void add_pending(const Draft &d, std::vector<wire::ProblemRow> &problems) {
     for (const auto &[key, host] : d.state.pending) {
+        if (host.asked + asks_again < d.now) continue;  // it has given up
         const auto &keys = d.state.trust.of(host.role);
         const auto had = keys.find(host.host);
         const bool other = had != keys.end() && had->second != key;  // which approve_host() replaces only when told

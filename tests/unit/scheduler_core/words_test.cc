@@ -298,6 +298,9 @@ TEST_CASE("the doctor names hosts that wait for approval, to operators, with the
     };
     CHECK(advice_to(pool.stranger("root", true)).ends_with("dcs host approve h2 " + in_words(call.key)));
     CHECK(advice_to(pool.stranger("ann")).empty());
+    pool.now = pool.now + seconds(61);  // it has given up
+    CHECK(advice_to(pool.stranger("root", true)).empty());
+    pool.feed(call);
     pool.state.trust.keys["h2"] = TokenHash{};  // another machine has joined as h2
     CHECK(advice_to(pool.stranger("root", true)).empty());
     pool.call(pool.stranger("root", true), wire::Doctor{});

@@ -215,8 +215,8 @@ Examples:
 )",
     .notes =
         R"(SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all, or SES alone if it has one grain; SES is NUM, USER/NUM or last
-(your session that was opened last). With -o json one document per grain. For grains of other users: root, scheduler_master or the
-pool's owner.
+(your session that was opened last). With -o json one document per grain. For grains of other users: root,
+scheduler_master or the pool's owner.
 )",
     .run = explain_grains};
 

@@ -84,7 +84,8 @@ Examples:
                  "continue until the grain has ended, also through a restart of the scheduler"},
                 {"err", 0, nullptr, no_value, "standard error instead of standard output"}},
     .notes =
-        R"(SEL is SES:G, or SES alone if it has one grain; SES is NUM, USER/NUM or last (your session that was opened last).
+        R"(SEL is SES:G, or SES alone if it has one grain; SES is NUM, USER/NUM or last (your session that was
+opened last).
 )",
     .run = tail,
     .formats = false};

@@ -245,10 +245,10 @@ extern const Verb host_rm_verb = {
     .summary = "remove a host from the pool",
     .about = R"(Removes hosts from the pool. Their lines are removed from the host table, their certificates are
 permanently revoked, their connections are closed at once, and what `dcs host set` and `dcs host drain` changed is
-forgotten. A host with lines for several roles loses all of them; `dcs reload --move-grains` takes out a single line that
-was removed from the table. A host that runs grains is removed only with --move-grains; `dcs host drain NAME` lets them end first. A host
-that is not connected ends its grains when it calls again. To come back, a host needs a line in the table and joins with
---new-key. For root, scheduler_master and the pool's owner.
+forgotten. A host with lines for several roles loses all of them; to end one role, take its line out of the table and
+use `dcs reload --move-grains`. A host that runs grains is removed only with --move-grains; `dcs host drain NAME` lets
+them end first. A host that is not connected ends its grains when it calls again. To come back, a host needs a line in
+the table and joins with --new-key. For root, scheduler_master and the pool's owner.
 
 Control programs of a removed client host are refused, and their tokens become invalid.
 
