@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "commands/dcs/frame/call.h"
+#include "base/text.h"
 #include "commands/dcs/query/row_text.h"
 #include "host_changes.h"
 #include "commands/dcs/frame/table.h"
