@@ -49,15 +49,6 @@ Result<State> load(store::Store &store, const BackupOptions &line) {
     return state;
 }
 
-// Drops the rights to all other files; open descriptors stay usable.
-Status give_up_the_rest(const std::vector<std::string> &directories) {
-    if (Status s = give_up_capabilities(); !s) return s;
-    const Result<bool> given_up = give_up_files(directories);
-    if (!given_up) return given_up.status();
-    if (!*given_up) log_warn("this kernel has no Landlock, so the backup keeps its account's rights to files");
-    return Status::ok();
-}
-
 Status run(const BackupOptions &line, Configuration &configuration) {
     if (Status s = check_ready_fd(line.ready_fd); !s) return s;
     ServiceManager manager = ServiceManager::find();
@@ -85,7 +76,7 @@ Status run(const BackupOptions &line, Configuration &configuration) {
         if (Status s = start_resolver("the backup", resolver); !s) return s;
     std::vector<std::string> files{own->state, line.directory + "/mirror"};
     if (link.tls()) files = {line.directory, pki};
-    if (Status s = give_up_the_rest(files); !s) return s;
+    if (Status s = keep_only_files("the backup", 0, files); !s) return s;
     auto disk = store::open_posix_disk(own->state, keeps_openat2());
     if (!disk) return disk.status();
     store::RecoveryReport recovery;

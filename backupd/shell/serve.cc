@@ -71,9 +71,7 @@ Status Service::run() {
     failpoint("backup.start.before_ready");
     if (Status s = tell_ready(settings_.ready_fd); !s) log_warn(s.text);
     settings_.manager.tell("READY=1\nSTATUS=serving");
-    const Result<bool> given_up = give_up_calls({.unix_sockets = true});  // for the connection to the scheduler
-    if (!given_up) return given_up.status();
-    if (!*given_up) log_warn("this kernel does not filter system calls (seccomp)");
+    if (Status s = keep_only_calls({.unix_sockets = true}); !s) return s;  // for the connection to the scheduler
     log_info("serving in " + settings_.directory + ", " + std::to_string(turn_.state().reports) + " reports held");
     while (!stopping_) step();
     return stop();

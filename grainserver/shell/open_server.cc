@@ -155,16 +155,12 @@ Result<GrainRules> Server::settle_rules() {
 Status Server::give_up_the_rest() {
     constexpr std::uint64_t kept = 1ull << CAP_DAC_OVERRIDE | 1ull << CAP_FOWNER;
     failpoint("server.start.before_fence");
-    if (Status s = give_up_capabilities(kept); !s) return s;
     std::vector<std::string> own{options_.pki_directory};
     for (const char *folder : {files::grains_folder, files::homes_folder, library_folder, own_folder})
         own.push_back(options_.directory + "/" + folder);
     if (!options_.slots_directory.empty()) own.push_back(options_.slots_directory);
-    const Result<bool> given_up = give_up_files(own, {options_.directory, "/proc", "/sys/fs/cgroup"});
-    if (!given_up) return given_up.status();
-    if (!*given_up)
-        log_(Level::warning,
-             "this kernel has no Landlock, so the grain server keeps its account's rights to files; see SECURITY.md");
+    const std::vector<std::string> readable{options_.directory, "/proc", "/sys/fs/cgroup"};
+    if (Status s = keep_only_files("the grain server", kept, own, readable); !s) return s;
     ::umask(0);  // each file and directory is created with its final mode, which cannot be changed later
     return Status::ok();
 }

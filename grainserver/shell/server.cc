@@ -290,9 +290,7 @@ Status Server::run(Signals &signals) {
     loop_->watch(signals.fd());
     loop_->watch(warden_->process().fd());
     if (resolver_) loop_->watch(resolver_->fd());
-    const Result<bool> given_up = give_up_calls({.unix_sockets = true, .foreign_files = true});
-    if (!given_up) return given_up.status();
-    if (!*given_up) log_(Level::warning, "this kernel cannot filter system calls (seccomp); see SECURITY.md");
+    if (Status s = keep_only_calls({.unix_sockets = true, .foreign_files = true}); !s) return s;
     handle_pending();
     while (!stop_ && !(has_left(state_) && !files_.removes())) {
         keep_launcher();

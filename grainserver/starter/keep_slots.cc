@@ -21,6 +21,7 @@
 #include "daemon/privileges.h"
 #include "grainserver/files/grain_record.h"
 #include "grainserver/starter/grain_processes.h"
+#include "process/spawn.h"
 
 namespace dcs::starter {
 namespace {
@@ -122,10 +123,7 @@ struct Kept {
     ::prctl(PR_SET_NAME, "dcs_slot_keeper", 0, 0, 0);
     for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGPIPE}) ::signal(number, SIG_IGN);
     DCS_REQUIRE(socket > 2 && bell > socket, "the standard streams stay open");
-    const auto first = static_cast<unsigned>(socket), second = static_cast<unsigned>(bell);
-    if (first > 3) ::syscall(SYS_close_range, 3u, first - 1, 0u);
-    if (second > first + 1) ::syscall(SYS_close_range, first + 1, second - 1, 0u);
-    ::syscall(SYS_close_range, second + 1, ~0u, 0u);
+    keep_descriptors({socket, bell});
     ::fcntl(socket, F_SETFL, O_NONBLOCK);
     // To see by their environment which processes are of a grain.
     if (!give_up_capabilities(1ull << CAP_SYS_PTRACE)) ::_exit(1);

@@ -7,12 +7,12 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/require.h"
+#include "process/spawn.h"
 
 namespace dcs::starter {
 namespace {
@@ -21,10 +21,8 @@ namespace {
 [[noreturn]] void serve(const std::string &directory, Cgroups &cgroups, pid_t launcher, int socket) {
     ::prctl(PR_SET_NAME, "dcs_starter", 0, 0, 0);
     ::umask(077);
-    const auto ours = static_cast<unsigned>(socket);
     DCS_REQUIRE(socket > 2, "the standard streams stay open");
-    if (ours > 3) ::syscall(SYS_close_range, 3u, ours - 1, 0u);
-    ::syscall(SYS_close_range, ours + 1, ~0u, 0u);
+    keep_descriptors({socket});
     Starter starter(directory, cgroups, launcher);
     if (const Status s = starter.open(); !s) {
         files::say(s.text);

@@ -24,6 +24,13 @@ public:
         else return add_raw(name, std::to_string(value));
     }
     JsonObject &add_raw(std::string_view name, std::string_view document);
+    // An array of what `document` makes of each.
+    template <class Rows, class Document>
+    JsonObject &add_list(std::string_view name, const Rows &rows, const Document &document) {
+        std::vector<std::string> documents;
+        for (const auto &row : rows) documents.push_back(document(row));
+        return add_raw(name, json_array(documents));
+    }
     // All members of another object's text ("{...}"), in their order.
     JsonObject &add_members(std::string_view object);
     std::string text() const { return "{" + members_ + "}"; }

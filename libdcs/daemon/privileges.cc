@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "daemon/log.h"
 #include "process/call_program.h"
 #include "process/landlock.h"
 
@@ -271,6 +272,21 @@ std::vector<std::string> files_of_names() {
             "/run/resolvconf",
             "/run/NetworkManager/resolv.conf",
             "/run/NetworkManager/no-stub-resolv.conf"};
+}
+
+Status keep_only_files(const std::string &daemon, std::uint64_t capabilities,
+                       const std::vector<std::string> &directories, const std::vector<std::string> &readable) {
+    if (Status s = give_up_capabilities(capabilities); !s) return s;
+    const Result<bool> given_up = give_up_files(directories, readable);
+    if (given_up && !*given_up)
+        log_warn("this kernel has no Landlock, so " + daemon + " keeps its account's rights to files; see SECURITY.md");
+    return given_up.status();
+}
+
+Status keep_only_calls(KeptCalls kept) {
+    const Result<bool> given_up = give_up_calls(kept);
+    if (given_up && !*given_up) log_warn("this kernel cannot filter system calls (seccomp); see SECURITY.md");
+    return given_up.status();
 }
 
 bool keeps_openat2() { return landlock::version() >= truncates_known_since; }

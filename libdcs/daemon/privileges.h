@@ -40,6 +40,11 @@ struct KeptCalls {
 // this machine, or in a build with sanitizers, which need more.
 Result<bool> give_up_calls(KeptCalls kept = {});
 
+// Capabilities and files; calls. The log says what this kernel cannot do. `daemon`: "the scheduler".
+Status keep_only_files(const std::string &daemon, std::uint64_t capabilities,
+                       const std::vector<std::string> &directories, const std::vector<std::string> &readable = {});
+Status keep_only_calls(KeptCalls kept);
+
 // openat2 is among those that stay. On kernels before 6.2 it is not: what it is to do lies in memory, and it could cut
 // off files that may only be read.
 bool keeps_openat2();

@@ -9,28 +9,20 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "daemon/log.h"
+#include "process/spawn.h"
 
 namespace dcs {
 namespace {
 
 constexpr std::size_t code_size = 4;
 constexpr int longer_s = 5;  // the other side ends by itself if it can
-
-void close_from(unsigned first) {
-    if (::syscall(SYS_close_range, first, ~0u, 0) == 0) return;
-    rlimit most{};  // a kernel before 5.9
-    ::getrlimit(RLIMIT_NOFILE, &most);
-    for (rlim_t fd = first; fd < most.rlim_cur && fd < 1u << 20; ++fd) ::close(static_cast<int>(fd));
-}
 
 }  // namespace
 
@@ -123,7 +115,7 @@ Status settle_side_process(int &socket, const char *name) {
     // If we were started without a standard error, the socket has that number.
     const bool placed = moved && nothing >= 0 && ::dup2(nothing, 0) == 0 && ::dup2(nothing, 1) == 1 &&
                         (socket != STDERR_FILENO || ::dup2(nothing, STDERR_FILENO) == STDERR_FILENO);
-    close_from(only + 1);  // locks among them: they are the daemon's, and free when it is gone
+    keep_descriptors({only});  // locks among them: they are the daemon's, and free when it is gone
     ::setsid();
     // It ends with the daemon, by whatever that ends, and not before: a signal to the whole group is for the other.
     for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);

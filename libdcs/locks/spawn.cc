@@ -24,6 +24,7 @@
 #include "base/require.h"
 #include "base/text.h"
 #include "locks/files/world.h"
+#include "process/spawn.h"
 
 namespace dcs::locks {
 namespace {
@@ -91,21 +92,6 @@ std::int64_t io_of(const std::string &who) {
 
 std::int64_t ns_of(const timeval &t) { return t.tv_sec * second + t.tv_usec * 1000; }
 
-// Closes all descriptors but the locks: the reader of a pipe that the command closes must see its end.
-void keep_only(std::vector<int> fds) {
-    std::sort(fds.begin(), fds.end());
-    unsigned from = 3;
-    for (const int fd : fds) {
-        if (fd < static_cast<int>(from)) continue;
-        if (fd > static_cast<int>(from)) ::syscall(SYS_close_range, from, static_cast<unsigned>(fd - 1), 0);
-        from = static_cast<unsigned>(fd) + 1;
-    }
-    ::syscall(SYS_close_range, from, ~0u, 0);
-    const int null = ::open("/dev/null", O_RDWR);
-    for (int fd = 0; fd < 3 && null >= 0; ++fd) ::dup2(null, fd);
-    if (null > 2) ::close(null);
-}
-
 // The command's standard error as it is now, for what is said of its end. Without waiting for the reader of a FIFO
 // that has none any more.
 void take_error_stream(pid_t command) {
@@ -172,16 +158,13 @@ RunEnd LockKeeper::watch(const ProcessHandle &command, int requests) {
     ::sigprocmask(SIG_BLOCK, &all, nullptr);
     sigemptyset(&asked);
     sigaddset(&asked, SIGTERM);
-    ::setsid();
     owner.supervisor = own_identity();
     const Result<ProcessHandle> command = ProcessHandle::open(owner.process);
     const int requests = ::signalfd(-1, &asked, SFD_CLOEXEC);
     if (!command || requests < 0) ::_exit(1);
     std::vector<int> kept = what.lock_fds;
     kept.insert(kept.end(), {command->fd(), requests, ready, fate});
-    keep_only(std::move(kept));
-    if (::chdir("/") != 0) {}  // keeps no file system busy; failure is harmless
-    ::prctl(PR_SET_NAME, "dcs_lock-keeper");
+    leave_the_caller(std::move(kept));
     if (what.started) what.started(owner);
     char byte = 'k';
     if (::write(ready, &byte, 1) != 1) ::_exit(1);
@@ -244,6 +227,16 @@ Environment::Environment(const std::vector<std::string> &more) {
     }
     texts.insert(texts.end(), more.begin(), more.end());
     pointers = pointers_to(texts);
+}
+
+void leave_the_caller(std::vector<int> kept) {
+    ::setsid();
+    ::prctl(PR_SET_NAME, "dcs_lock-keeper");
+    if (::chdir("/") != 0) {}  // the directory stays busy, without other effect
+    keep_descriptors(std::move(kept));
+    const int null = ::open("/dev/null", O_RDWR);
+    for (int fd = 0; fd < 3 && null >= 0; ++fd) ::dup2(null, fd);
+    if (null > 2) ::close(null);
 }
 
 int status_of_exec(int error) { return error == ENOENT || error == ENOTDIR ? 127 : 126; }

@@ -32,6 +32,8 @@ struct Environment {
     std::vector<std::string> texts;
     std::vector<char *> pointers;
 };
+// Makes a forked process a keeper of locks: of what the caller had open it holds nothing but `kept`.
+void leave_the_caller(std::vector<int> kept);
 // The exit status for an error of execvpe: 126 or 127.
 int status_of_exec(int error);
 

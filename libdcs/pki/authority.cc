@@ -40,7 +40,7 @@ bool set_name(X509_NAME *name, const std::string &unit, const std::string &commo
         return X509_NAME_add_entry_by_txt(name, field, MBSTRING_ASC,
                                           reinterpret_cast<const unsigned char *>(value.c_str()), -1, -1, 0) == 1;
     };
-    return add("O", "DCS") && add("OU", unit) && add("CN", common);
+    return (unit.empty() || (add("O", "DCS") && add("OU", unit))) && add("CN", common);
 }
 
 bool add_usage(X509 *x, X509 *issuer, Role role) {
@@ -50,21 +50,22 @@ bool add_usage(X509 *x, X509 *issuer, Role role) {
     return add_extension(x, issuer, NID_basic_constraints, "critical,CA:FALSE") &&
            add_extension(x, issuer, NID_key_usage, "critical,digitalSignature") &&
            add_extension(x, issuer, NID_ext_key_usage,
-                         role == Role::scheduler ? "critical,serverAuth"
-                         : role == Role::backup  ? "critical,serverAuth,clientAuth"
-                                                 : "critical,clientAuth");
+                         role == Role::none        ? "serverAuth"
+                         : role == Role::scheduler ? "critical,serverAuth"
+                         : role == Role::backup    ? "critical,serverAuth,clientAuth"
+                                                   : "critical,clientAuth");
 }
 
-// Fills in and signs `x`; `issuer` may be `x`.
+// Fills in and signs `x`; `issuer` may be `x`. With `names` it is for no party of a pool.
 void complete(X509 *x, X509 *issuer, EVP_PKEY *public_key, EVP_PKEY *signer, Role role, const std::string &name,
-              std::int64_t from_s, std::int64_t to_s) {
-    const std::string uri = subject_uri(role, name);
-    const std::string unit = uri.substr(4, uri.find('/') - 4);
+              std::int64_t from_s, std::int64_t to_s, const std::string &names = "") {
+    const std::string uri = names.empty() ? subject_uri(role, name) : "";
+    const std::string unit = uri.empty() ? "" : uri.substr(4, uri.find('/') - 4);
     const bool good = X509_set_version(x, 2) == 1 && set_serial(x) && set_times(x, from_s, to_s) &&
                       set_name(X509_get_subject_name(x), unit, name.substr(0, name.find('/'))) &&
                       X509_set_issuer_name(x, X509_get_subject_name(issuer)) == 1 &&
                       X509_set_pubkey(x, public_key) == 1 && add_usage(x, issuer, role) &&
-                      add_extension(x, issuer, NID_subject_alt_name, "URI:" + uri) &&
+                      add_extension(x, issuer, NID_subject_alt_name, uri.empty() ? names : "URI:" + uri) &&
                       X509_sign(x, signer, EVP_sha256()) > 0;
     DCS_REQUIRE(good, "libcrypto issues a certificate");
 }
@@ -191,6 +192,14 @@ Result<std::string> issue(const Authority &authority, std::string_view public_ke
     const X509Ptr x(X509_new());
     complete(x.get(), issuer.get(), subject_key.get(), signer.get(), role, name, now_s - backdated_s,
              std::min(now_s + life_s, authority.certificate.not_after_s));
+    return to_der(x.get(), i2d_X509);
+}
+
+std::string self_signed(const std::string &key, const std::string &name, const std::string &names, std::int64_t now_s,
+                        std::int64_t life_s) {
+    const KeyPtr pair = private_key(key);
+    const X509Ptr x(X509_new());
+    complete(x.get(), x.get(), pair.get(), pair.get(), Role::none, name, now_s - backdated_s, now_s + life_s, names);
     return to_der(x.get(), i2d_X509);
 }
 

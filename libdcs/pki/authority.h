@@ -24,6 +24,9 @@ Authority make_authority(std::int64_t now_s);
 // A certificate (DER) for a public key. Code::invalid for a bad name or key.
 Result<std::string> issue(const Authority &authority, std::string_view public_key, Role role, const std::string &name,
                           std::int64_t now_s, std::int64_t life_s = certificate_life_s);
+// A certificate (DER) of a server outside of the pool's trust. `names`: as text of the extension, "DNS:h1,IP:10.0.0.1".
+std::string self_signed(const std::string &key, const std::string &name, const std::string &names, std::int64_t now_s,
+                        std::int64_t life_s);
 bool in_time(const Certificate &certificate, std::int64_t now_s);
 // Whether at most a third of its life is left, or it is not valid at all.
 bool wants_renewal(const Certificate &certificate, std::int64_t now_s);

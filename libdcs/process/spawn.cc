@@ -1,9 +1,13 @@
 #include "process/spawn.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -55,6 +59,21 @@ std::vector<std::string> current_environment() {
     std::vector<std::string> result;
     for (char **entry = environ; entry != nullptr && *entry != nullptr; ++entry) result.push_back(*entry);
     return result;
+}
+
+void keep_descriptors(std::vector<int> kept) {
+    kept.push_back(INT_MAX);
+    std::sort(kept.begin(), kept.end());
+    int from = 3;
+    for (const int fd : kept) {
+        const auto first = static_cast<unsigned>(from), last = static_cast<unsigned>(fd - 1);
+        if (fd > from && ::syscall(SYS_close_range, first, last, 0u) != 0) {
+            rlimit most{};  // a kernel before 5.9
+            ::getrlimit(RLIMIT_NOFILE, &most);
+            for (; from < std::min(fd, 1 << 20) && static_cast<rlim_t>(from) < most.rlim_max; ++from) ::close(from);
+        }
+        from = std::max(from, fd == INT_MAX ? fd : fd + 1);
+    }
 }
 
 }  // namespace dcs

@@ -27,4 +27,7 @@ struct SpawnRequest {
 Result<pid_t> spawn(const SpawnRequest &request);
 std::vector<std::string> current_environment();
 
+// For a process that was forked: of what is open above the standard streams only these stay.
+void keep_descriptors(std::vector<int> kept);
+
 }  // namespace dcs

@@ -1,6 +1,5 @@
 #include "scheduler/keeper/keeper.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -13,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "daemon/privileges.h"
@@ -38,10 +38,12 @@ bool is_role(pki::Role role) {
 
 // Each field is used by its rows and by no other.
 bool is_one(const Request &r) {
+    if (r.ask < Ask::authority || r.ask > Ask::last || r.which > Settings::last) return false;
     if ((r.ask == Ask::certificate) != is_role(r.role)) return false;
     if (r.ask != Ask::certificate && r.role != pki::Role::none) return false;
     if (r.ask != Ask::settings && r.which != Settings::hosts) return false;
-    if (r.name.empty() == may_name(r.ask)) return false;
+    if (r.name.empty() == may_name(r.ask) || r.name.size() >= name_max || r.name.find('\0') != r.name.npos)
+        return false;
     if (!may_key(r.ask) && r.point != Point{}) return false;
     if (r.ask == Ask::echo_socket) return r.number == 4 || r.number == 6;
     return r.ask == Ask::user_name || r.number == 0;
@@ -79,33 +81,22 @@ void add_folders_of(const std::string &file, std::vector<std::string> &folders) 
 }  // namespace
 
 std::string to_packet(const Request &request) {
-    Packet packet{};
-    packet.ask = static_cast<std::uint8_t>(request.ask);
-    packet.role = static_cast<std::uint8_t>(request.role);
-    packet.which = static_cast<std::uint8_t>(request.which);
-    packet.number = request.number;
-    std::memcpy(packet.name, request.name.data(), std::min(request.name.size(), name_max - 1));
-    std::copy(request.point.begin(), request.point.end(), packet.point);
-    return std::string(reinterpret_cast<const char *>(&packet), sizeof packet);
+    ByteWriter w;
+    w.u8(static_cast<std::uint8_t>(request.ask));
+    w.u8(static_cast<std::uint8_t>(request.role));
+    w.u8(static_cast<std::uint8_t>(request.which));
+    w.u32(request.number);
+    w.raw({reinterpret_cast<const char *>(request.point.data()), point_size});
+    w.text(request.name);
+    return std::move(w.bytes());
 }
 
-std::optional<Request> read_packet(std::string_view bytes) {
-    Packet packet{};
-    if (bytes.size() != sizeof packet) return {};
-    std::memcpy(&packet, bytes.data(), sizeof packet);
-    const bool known = packet.ask >= 1 && packet.ask <= static_cast<std::uint8_t>(Ask::last) &&
-                       packet.role <= static_cast<std::uint8_t>(pki::Role::backup) &&
-                       packet.which <= static_cast<std::uint8_t>(Settings::last);
-    if (!known || packet.name[name_max - 1] != '\0') return {};
-    Request request;
-    request.ask = static_cast<Ask>(packet.ask);
-    request.role = static_cast<pki::Role>(packet.role);
-    request.which = static_cast<Settings>(packet.which);
-    request.number = packet.number;
-    request.name = packet.name;
-    std::copy(std::begin(packet.point), std::end(packet.point), request.point.begin());
-    // Encoding the result gives the same bytes: nothing hides behind the end of the name or in unused parts.
-    if (!is_one(request) || to_packet(request) != bytes) return {};
+std::optional<Request> read_packet(std::string_view packet) {
+    ByteReader r(packet);
+    Request request{static_cast<Ask>(r.u8()), static_cast<pki::Role>(r.u8()), static_cast<Settings>(r.u8()), r.u32()};
+    for (std::uint8_t &byte : request.point) byte = r.u8();
+    request.name = r.text();
+    if (!r.at_end() || !is_one(request)) return {};
     return request;
 }
 

@@ -35,14 +35,6 @@ inline constexpr std::size_t name_max = 208, point_size = 64;
 // The x and y of a public key; certificates are for keys on P-256 only.
 using Point = std::array<std::uint8_t, point_size>;
 
-struct Packet {
-    std::uint8_t ask, role, which, unused;
-    std::uint32_t number;
-    char name[name_max];  // zeros to its end
-    std::uint8_t point[point_size];
-};
-static_assert(sizeof(Packet) == 280, "no padding");
-
 struct Request {
     Ask ask = Ask::authority;
     pki::Role role = pki::Role::none;

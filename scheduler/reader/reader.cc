@@ -28,6 +28,7 @@
 #include "daemon/privileges.h"
 #include "process/call_program.h"
 #include "process/landlock.h"
+#include "process/spawn.h"
 #include "wire/import_rows.h"
 
 namespace dcs::reader {
@@ -260,8 +261,7 @@ Status fence_decoder(int &socket, std::uint64_t bytes) {
     // Its words are no lines of the log; standard input is /dev/null.
     if (::dup2(STDIN_FILENO, STDERR_FILENO) < 0) return failed_fence("standard error");
     if (socket != only && ::dup3(socket, only, O_CLOEXEC) != only) return failed_fence("its socket");
-    if (::syscall(SYS_close_range, only + 1, ~0u, 0) != 0)
-        for (int fd = only + 1; fd < 1024; ++fd) ::close(fd);
+    keep_descriptors({only});
     socket = only;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     (void)bytes;

@@ -56,9 +56,7 @@ Result<std::string> ask_joined_hosts(const std::string &state, const store::Stor
     if (pid == 0) tell_joined_hosts(to.get(), state, options);
     to = Fd();
     std::string said;
-    char buffer[4096];
-    for (ssize_t n = 0; (n = ::read(from.get(), buffer, sizeof buffer)) > 0 || (n < 0 && errno == EINTR);)
-        if (n > 0) said.append(buffer, static_cast<std::size_t>(n));
+    (void)read_to_end(from.get(), side_packet_max, said);
     while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {}
     const auto answer = read_side_answer(said);
     if (!answer) return fail(Code::internal, "the process that looks for hosts in the store ended without an answer");

@@ -171,16 +171,6 @@ turn::Mirror::Setup mirror_setup(const store::Identity &identity, turn::MirrorMo
     return setup;
 }
 
-// What this process keeps of the file system; what is open stays open. The keeper has the rest.
-Status give_up_the_rest(const std::string &state) {
-    if (Status s = give_up_capabilities(); !s) return s;
-    const Result<bool> given_up = give_up_files({state});
-    if (!given_up) return given_up.status();
-    if (!*given_up)
-        log_warn("this kernel has no Landlock, so the scheduler keeps its account's rights to files; see SECURITY.md");
-    return Status::ok();
-}
-
 // From here on the log is the place for errors.
 Status run(const SchedulerOptions &line, Configuration &configuration) {
     if (Status enough = look_at_limits(); !enough) return enough;
@@ -212,7 +202,8 @@ Status run(const SchedulerOptions &line, Configuration &configuration) {
     auto attached = AttachedFile::open(line.directory + "/attached");
     if (!attached) return attached.status();
     failpoint("shell.start.before_recovery");
-    if (Status s = give_up_the_rest(own->state); !s) return s;  // before it reads a byte that others wrote
+    // Before it reads a byte that others wrote. The keeper has the rest.
+    if (Status s = keep_only_files("the scheduler", 0, {own->state}); !s) return s;
 
     auto disk = store::open_posix_disk(own->state, keeps_openat2());
     if (!disk) return disk.status();

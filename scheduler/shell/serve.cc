@@ -84,9 +84,7 @@ Status Service::run() {
     failpoint("shell.start.before_ready");
     if (Status s = tell_ready(settings_.ready_fd); !s) log_warn(s.text);
     settings_.manager.tell("READY=1\nSTATUS=serving");
-    const Result<bool> given_up = give_up_calls({.process_ends = true});
-    if (!given_up) return given_up.status();
-    if (!*given_up) log_warn("this kernel cannot filter system calls (seccomp); see SECURITY.md");
+    if (Status s = keep_only_calls({.process_ends = true}); !s) return s;
     log_info("serving in " + settings_.directory);
     warn_of(logins_.look());
     while (!stopping_) step();

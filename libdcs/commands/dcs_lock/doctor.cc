@@ -158,14 +158,13 @@ int examine_locks(const locks::World &world, const Options &options) {
         ::free(real);
     }
     if (options.json) {
-        std::vector<std::string> items;
-        for (const Finding &one : found)
-            items.push_back(
-                JsonObject().add("finding", one.word).add("name", one.name).add("message", one.text).text());
+        const auto json = [](const Finding &one) {
+            return JsonObject().add("finding", one.word).add("name", one.name).add("message", one.text).text();
+        };
         print(JsonObject("dcs_lock.doctor/1")
                   .add("directory", *directory)
                   .add("locks", all->size())
-                  .add_raw("findings", json_array(items))
+                  .add_list("findings", found, json)
                   .text() +
               "\n");
     } else {

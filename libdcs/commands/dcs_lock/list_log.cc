@@ -120,11 +120,9 @@ std::string seen_json(const locks::World &world, const Seen &seen) {
     }
     if (!seen.unrecorded.empty()) o.add_raw("holder", as_json(seen.unrecorded.front()));
     if (!seen.counted) o.add("grants", record.grants).add("expiries", record.expiries).add("crashes", record.crashes);
-    std::vector<std::string> slots, waiting;
-    for (const locks::SlotHolder &slot : seen.slots) slots.push_back(slot_json(world, slot));
-    for (const locks::Waiter &waiter : seen.waiting) waiting.push_back(waiter_json(waiter));
-    if (seen.counted) o.add_raw("slots", json_array(slots));
-    return o.add_raw("waiting", json_array(waiting)).text();
+    const auto slot = [&](const locks::SlotHolder &one) { return slot_json(world, one); };
+    if (seen.counted) o.add_list("slots", seen.slots, slot);
+    return o.add_list("waiting", seen.waiting, waiter_json).text();
 }
 
 std::string log_json(const locks::LogLine &line) {
@@ -162,9 +160,8 @@ int list_locks(const locks::World &world, const Options &options) {
     if (!options.has_atom())  // `dcs map` claims sessions by other bytes of its files
         std::erase_if(*all, [](const Seen &seen) { return seen.place.atom.operation == "dcs-map"; });
     if (options.json) {
-        std::vector<std::string> items;
-        for (const Seen &seen : *all) items.push_back(seen_json(world, seen));
-        print(JsonObject("dcs_lock.list/1").add_raw("locks", json_array(items)).text() + "\n");
+        const auto json = [&](const Seen &seen) { return seen_json(world, seen); };
+        print(JsonObject("dcs_lock.list/1").add_list("locks", *all, json).text() + "\n");
         return exits::ok;
     }
     std::string out;

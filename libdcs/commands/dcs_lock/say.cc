@@ -51,11 +51,7 @@ std::string as_json(const Outcome &outcome) {
     if (outcome.age >= 0) o.add_raw("age_s", json_seconds(outcome.age));
     if (outcome.elapsed >= 0) o.add_raw("elapsed_s", json_seconds(outcome.elapsed));
     if (outcome.again_in >= 0) o.add_raw("again_in_s", json_seconds(outcome.again_in));
-    if (!outcome.slots.empty()) {
-        std::vector<std::string> numbers;
-        for (int slot : outcome.slots) numbers.push_back(std::to_string(slot));
-        o.add_raw("slots", json_array(numbers));
-    }
+    if (!outcome.slots.empty()) o.add_list("slots", outcome.slots, [](int slot) { return std::to_string(slot); });
     if (outcome.took_over) o.add("took_over", true);
     if (outcome.after_crash) o.add("after_crash", true);
     return o.text();

@@ -24,6 +24,7 @@
 #include "locks/files/world.h"
 #include "locks/adaptive_lock.h"
 #include "locks/counted_slots.h"
+#include "locks/spawn.h"
 #include "base/json.h"
 #include "base/text.h"
 
@@ -148,32 +149,11 @@ private:
     bool measured_, extended_, expiring_ = false;  // with a single limit, progress makes no difference
 };
 
-// Closes everything of the script but its locks, so that its terminal, pipes and directory are not kept in use.
-void let_go_of_the_script(int told, const std::vector<int> &kept) {
-    ::setsid();
-    ::prctl(PR_SET_NAME, "dcs_lock-keeper");
-    if (::chdir("/") != 0) { /* the directory stays busy, without other effect */
-    }
-    const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-    for (int fd : {0, 1, 2})
-        if (null >= 0) ::dup2(null, fd);
-    std::vector<int> open = kept;
-    open.push_back(told);
-    std::sort(open.begin(), open.end());
-    unsigned from = 3;
-    for (int fd : open) {
-        if (fd < static_cast<int>(from)) continue;
-        if (static_cast<unsigned>(fd) > from) ::close_range(from, static_cast<unsigned>(fd) - 1, 0);
-        from = static_cast<unsigned>(fd) + 1;
-    }
-    ::close_range(from, ~0U, 0);
-}
-
 [[noreturn]] void be_keeper(const locks::World &world, const ProcessIdentity &script, const locks::KillGrace &grace,
                             locks::AdaptiveLock &lock, locks::Slots &slots, int told, sigset_t &signals) {
     std::vector<int> kept = slots.lock_fds();
-    kept.push_back(lock.fd());
-    let_go_of_the_script(told, kept);
+    kept.insert(kept.end(), {lock.fd(), told});
+    locks::leave_the_caller(std::move(kept));
     const int arriving = ::signalfd(-1, &signals, SFD_CLOEXEC);
     const auto handle = ProcessHandle::open(script);
     if (arriving < 0 || !handle) {  // the script has ended: the lock has no holder

@@ -38,13 +38,13 @@ private:
         request.name = "../h1";
         request.point = *point_of(*pki::public_key_of(pki::new_key()));
         say("ask_name", to_packet(request));
+        request.name = std::string("h1\0x", 4);
+        say("ask_hidden", to_packet(request));
         request.name = "h1";
-        std::string packet = to_packet(request);
+        const std::string packet = to_packet(request);
         say("ask_longer", packet + "x");
         say("ask_huge", std::string(100'000, 'A'));
-        packet[offsetof(Packet, name) + 100] = 'x';
-        say("ask_hidden", packet);
-        say("ask_unknown", std::string(sizeof(Packet), '\xff'));
+        say("ask_unknown", std::string(packet.size(), '\xff'));
         Request own;
         own.ask = Ask::own_certificate;
         own.point = request.point;

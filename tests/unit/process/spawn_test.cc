@@ -238,3 +238,18 @@ TEST_CASE("several threads may start programs at once") {
     for (std::thread &thread : threads) thread.join();
     CHECK(wrong == 0);
 }
+
+TEST_CASE("a forked process keeps the standard streams and what it names") {
+    constexpr int numbers[] = {3, 40, 41, 43, 60};
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+        for (const int number : numbers) ::dup2(STDERR_FILENO, number);
+        keep_descriptors({43, -1, 40});
+        int open = 0;
+        for (int i = 0; i < 5; ++i) open |= (::fcntl(numbers[i], F_GETFD) >= 0) << i;
+        ::_exit(::fcntl(STDERR_FILENO, F_GETFD) >= 0 ? open : 64);
+    }
+    int status = -1;
+    REQUIRE(::waitpid(pid, &status, 0) == pid);
+    CHECK(status == (1 << 1 | 1 << 3) << 8);
+}

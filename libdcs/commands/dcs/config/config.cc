@@ -80,17 +80,12 @@ std::optional<Failure> choose_files(const Call &call, std::vector<File> &files) 
 }
 
 std::string row_of(const File &file, const Checked &checked) {
-    const auto texts = [](const std::vector<std::string> &lines) {
-        std::vector<std::string> json;
-        for (const std::string &line : lines) json.push_back(json_string(line));
-        return json_array(json);
-    };
     return JsonObject()
         .add("daemon", file.daemon->name)
         .add("file", file.path)
         .add("good", checked.errors.empty())
-        .add_raw("errors", texts(checked.errors))
-        .add_raw("warnings", texts(checked.record.warnings))
+        .add_list("errors", checked.errors, json_string)
+        .add_list("warnings", checked.record.warnings, json_string)
         .text();
 }
 
@@ -196,11 +191,8 @@ std::optional<Failure> find_configured(const Call &call, std::vector<Shown> &all
     return std::nullopt;
 }
 
-std::string settings_json(const std::vector<Setting> &settings) {
-    std::vector<std::string> rows;
-    for (const Setting &s : settings)
-        rows.push_back(JsonObject().add("name", s.name).add("value", s.value).add("origin", s.origin).text());
-    return json_array(rows);
+std::string setting_json(const Setting &s) {
+    return JsonObject().add("name", s.name).add("value", s.value).add("origin", s.origin).text();
 }
 
 std::string to_json(const Shown &shown) {
@@ -208,13 +200,11 @@ std::string to_json(const Shown &shown) {
     row.add("daemon", shown.daemon).add("name", shown.name).add("dir", shown.directory).add("running", shown.running);
     if (shown.pid > 0) row.add("pid", shown.pid);
     else row.add_raw("pid", "null");
-    row.add_raw("options", settings_json(shown.record.settings))
-        .add_raw("after_restart", settings_json(shown.record.after_restart));
+    row.add_list("options", shown.record.settings, setting_json)
+        .add_list("after_restart", shown.record.after_restart, setting_json);
     if (shown.record.refused.empty()) row.add_raw("refused", "null");
     else row.add("refused", shown.record.refused);
-    std::vector<std::string> errors;
-    for (const std::string &error : shown.errors) errors.push_back(json_string(error));
-    return row.add_raw("errors", json_array(errors)).text();
+    return row.add_list("errors", shown.errors, json_string).text();
 }
 
 void print(const Shown &shown, bool origin) {
@@ -253,17 +243,14 @@ int show(const Call &call) {
         return call.fail(not_found_failure(
             "no such daemon runs in the pool " + call.directory + ", and there is no configuration file of one",
             "`dcs status` shows the daemons, `dcs config check` the files"));
-    std::vector<std::string> rows;
+    Listing list(call, "dcs.config/1", "daemons");
     for (std::size_t i = 0; i < all.size(); ++i) {
-        rows.push_back(to_json(all[i]));
-        if (call.format == Format::name) std::printf("%s\n", printable(all[i].name).c_str());
+        list.add(printable(all[i].name), "", to_json(all[i]));
         if (call.format != Format::table) continue;
         if (i > 0) std::printf("\n");
         print(all[i], call.arguments.has("origin"));
     }
-    if (call.format == Format::json)
-        std::printf("%s\n", JsonObject("dcs.config/1").add_raw("daemons", json_array(rows)).text().c_str());
-    return exits::ok;
+    return list.end();
 }
 
 }  // namespace

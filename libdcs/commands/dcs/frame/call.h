@@ -2,9 +2,11 @@
 // What a verb is, and one invocation of it.
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "arguments.h"
 #include "failure.h"
+#include "table.h"
 #include "base/json.h"
 
 namespace dcs::commands {
@@ -58,5 +60,33 @@ inline int print_as_asked(const Call &call, const JsonObject &document, const st
     std::printf("%s\n", text.c_str());
     return exits::ok;
 }
+
+// What a verb has done or lists: at once by its name or in words for people, or at the end as one document.
+class Listing {
+public:
+    Listing(const Call &call, const char *schema, const char *member)
+        : format_(call.format), schema_(schema), member_(member) {}
+    // No words: a row of a table. No document: its name.
+    void add(const std::string &name, const std::string &words, const std::string &document = "") {
+        rows_.push_back(document.empty() ? json_string(name) : document);
+        const std::string &text = format_ == Format::name ? name : words;
+        if (format_ != Format::json && !text.empty()) std::printf("%s\n", text.c_str());
+    }
+    std::size_t size() const { return rows_.size(); }
+    // What the verb returns. `below`: for people.
+    int end(const std::string &below = "") const {
+        if (format_ == Format::json) print_document(schema_, member_, json_array(rows_));
+        else if (format_ == Format::table && !below.empty()) std::printf("%s\n", below.c_str());
+        return exits::ok;
+    }
+    int end(const Table &table, const std::string &below) const {
+        return end((rows_.empty() ? "" : table.text() + "\n") + below);
+    }
+
+private:
+    const Format format_;
+    const char *const schema_, *const member_;
+    std::vector<std::string> rows_;
+};
 
 }  // namespace dcs::commands

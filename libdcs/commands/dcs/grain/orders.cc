@@ -26,9 +26,8 @@ int explain_grains(const Call &call) {
         } else if (call.format == Format::json) {
             JsonObject json;
             json.add("schema", "dcs.grain.explain/1").add("user", row.user).add("session", row.session);
-            std::vector<std::string> words;
-            for (const std::string &line : failed_starts(row)) words.push_back(json_string(line));
-            json.add("grain", row.grain).add_members(wire::to_json(*why)).add_raw("failed_starts", json_array(words));
+            json.add("grain", row.grain).add_members(wire::to_json(*why));
+            json.add_list("failed_starts", failed_starts(row), json_string);
             std::printf("%s\n", json.text().c_str());
         } else {
             std::fputs(explanation_text(chosen.name(i), *why).c_str(), stdout);
@@ -75,7 +74,7 @@ bool is_over_now(const wire::GrainRow &row) {
 int carry_out(const Call &call, const Order &order) {
     const ChosenGrains chosen = choose_grains(call.arguments.words, false, "", "", true);
     if (chosen.failure) return call.fail(*chosen.failure);
-    std::vector<std::string> done;
+    Listing done(call, order.schema, order.done);
     for (std::size_t i = 0; i < chosen.grains.rows.size(); ++i) {
         const wire::GrainRow &row = chosen.grains.rows[i];
         const std::string name = chosen.name(i);
@@ -91,14 +90,9 @@ int carry_out(const Call &call, const Order &order) {
             if (!chosen.named_alone[i] && is_over_now(row)) continue;
             return call.fail(failure);
         }
-        done.push_back(json_string(name));
-        if (call.format == Format::name) std::printf("%s\n", name.c_str());
-        else if (call.format == Format::table) std::printf("grain %s %s\n", name.c_str(), order.done);
+        done.add(name, "grain " + name + " " + order.done);
     }
-    if (call.format == Format::json) print_document(order.schema, order.done, json_array(done));
-    else if (done.empty() && call.format == Format::table)
-        std::printf("nothing to do: none of these grains is ready or running\n");
-    return exits::ok;
+    return done.end(done.size() > 0 ? "" : "nothing to do: none of these grains is ready or running");
 }
 
 // ---- dcs grain restart --and-after
@@ -151,16 +145,11 @@ void tell(const std::string &name, const Session &session, const Forgotten &f) {
                  printable(program_of(session)).c_str());
 }
 
-std::string json_list(const std::vector<std::int32_t> &grains) {
-    std::vector<std::string> items;
-    for (const std::int32_t grain : grains) items.push_back(std::to_string(grain));
-    return json_array(items);
-}
-
 int print_done(const Call &call, const std::string &name, const wire::GrainRow &row, const Forgotten &f) {
     JsonObject json("dcs.grain.restart/1");
     json.add("user", row.user).add("session", row.session).add_raw("restarted", json_array({json_string(name)}));
-    json.add_raw("forgotten", json_list(f.gone)).add_raw("revived", json_list(f.revived)).add("results", f.stand);
+    const auto number = [](std::int32_t grain) { return std::to_string(grain); };
+    json.add_list("forgotten", f.gone, number).add_list("revived", f.revived, number).add("results", f.stand);
     return print_as_asked(call, json, name,
                           "grain " + name + " restarted, " + counted(f.gone.size(), "submission") + " discarded");
 }

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "commands/dcs/frame/call.h"
+#include "base/text.h"
 #include "commands/dcs/query/row_text.h"
 #include "host_changes.h"
 #include "commands/dcs/frame/table.h"
@@ -81,11 +82,8 @@ int list_hosts(const Call &call) {
     if (chosen.failure) return call.fail(*chosen.failure);
     const std::vector<wire::HostRow> &rows = chosen.rows;
     if (call.format == Format::json) {
-        std::vector<std::string> hosts, members;
-        for (const wire::HostRow &row : rows) hosts.push_back(wire::to_json(row));
-        for (const wire::MemberRow &row : chosen.members) members.push_back(wire::to_json(row));
         JsonObject json("dcs.host.list/1");
-        json.add_raw("hosts", json_array(hosts)).add_raw("members", json_array(members));
+        json.add_list("hosts", rows, row_json).add_list("members", chosen.members, row_json);
         std::printf("%s\n", json.text().c_str());
     } else if (call.format == Format::name) {
         for (const wire::HostRow &row : rows) std::printf("%s\n", row.name.c_str());

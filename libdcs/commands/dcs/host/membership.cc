@@ -29,23 +29,18 @@ std::string key_words(const std::string &key) {
 int list_pending(const Call &call) {
     const auto found = ask_any<wire::TokenList>(wire::ListTokens{});
     if (!found) return call.fail(failure_of("the list of waiting hosts", found.status()));
-    std::vector<std::string> json;
+    Listing hosts(call, "dcs.host.pending/1", "hosts");
     Table table{"HOST", "ADDRESS", "KEY", ">ASKED AGO"};
     for (const wire::PendingRow &row : found->pending) {
         JsonObject one;
         one.add("name", row.host).add("address", row.address).add("key_words", key_words(row.key));
-        json.push_back(one.add("asked_s", row.asked_s).text());
+        hosts.add(row.host, "", one.add("asked_s", row.asked_s).text());
         table.add({row.host, row.address, key_words(row.key), seconds_text(row.asked_s)});
-        if (call.format == Format::name) std::printf("%s\n", row.host.c_str());
     }
-    if (call.format == Format::json) print_document("dcs.host.pending/1", "hosts", json_array(json));
-    if (call.format != Format::table) return exits::ok;
-    if (!json.empty()) std::printf("%s\n", table.text().c_str());
-    std::printf("%s waiting for approval\n", counted(json.size(), "host").c_str());
-    if (!found->address.empty())
-        std::printf("hosts ask with: dcs host join %s --ca-hash %s\n", found->address.c_str(),
-                    hex_of(found->authority).c_str());
-    return exits::ok;
+    const std::string how =
+        "\nhosts ask with: dcs host join " + found->address + " --ca-hash " + hex_of(found->authority);
+    return hosts.end(table,
+                     counted(hosts.size(), "host") + " waiting for approval" + (found->address.empty() ? "" : how));
 }
 
 int approve(const Call &call) {
@@ -171,19 +166,17 @@ int create(const Call &call) {
                                   number_of_role(role)};
     if (count && !order.host.empty())
         return call.fail(usage_failure("--count and --host exclude each other", "a code is used once, by one host"));
-    std::vector<std::string> json;
+    Listing codes(call, "dcs.token.created/1", "tokens");
     for (std::int64_t i = 0; i < count.value_or(1); ++i) {
         const auto code = create_one(order, role);
         if (!code) return call.fail(failure_of("no code was created", code.status()));
         if (i == 0) tell_of_address(code->made.address);
-        json.push_back(code->json);
-        if (call.format != Format::json)
-            std::printf("%s\n", call.format == Format::name ? code->made.id.c_str() : code->line.c_str());
+        if (!count)
+            return print_as_asked(call, JsonObject("dcs.token/1").add_raw("token", code->json), code->made.id,
+                                  code->line);
+        codes.add(code->made.id, code->line, code->json);
     }
-    if (call.format != Format::json) return exits::ok;
-    if (count) print_document("dcs.token.created/1", "tokens", json_array(json));
-    else print_document("dcs.token/1", "token", json.front());
-    return exits::ok;
+    return codes.end();
 }
 
 int list_tokens(const Call &call) {
@@ -191,22 +184,18 @@ int list_tokens(const Call &call) {
     if (!found) return call.fail(failure_of("the list of codes", found.status()));
     std::stable_sort(found->tokens.begin(), found->tokens.end(),
                      [](const wire::TokenRow &a, const wire::TokenRow &b) { return a.expires_in_s < b.expires_in_s; });
-    std::vector<std::string> json;
+    Listing codes(call, "dcs.token.list/1", "tokens");
     Table table{"CODE", "HOST", "ROLE", "BY", ">EXPIRES IN", "USED BY KEY"};
     for (const wire::TokenRow &row : found->tokens) {
         JsonObject one;
         const std::string role = word_of_role(row.role);
         one.add("id", row.id).add("host", row.host).add("role", role).add("by", row.by);
         one.add("expires_in_s", row.expires_in_s);
-        json.push_back(one.add("used", !row.key.empty()).add("key_words", key_words(row.key)).text());
+        codes.add(row.id, "", one.add("used", !row.key.empty()).add("key_words", key_words(row.key)).text());
         table.add({row.id, row.host.empty() ? "any" : row.host, role, row.by,
                    seconds_text(static_cast<double>(row.expires_in_s)), key_words(row.key)});
-        if (call.format == Format::name) std::printf("%s\n", row.id.c_str());
     }
-    if (call.format == Format::json) print_document("dcs.token.list/1", "tokens", json_array(json));
-    if (call.format == Format::table && !json.empty()) std::printf("%s\n", table.text().c_str());
-    if (call.format == Format::table) std::printf("%s\n", counted(json.size(), "code").c_str());
-    return exits::ok;
+    return codes.end(table, counted(codes.size(), "code"));
 }
 
 int revoke(const Call &call) {

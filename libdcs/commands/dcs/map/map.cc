@@ -93,19 +93,6 @@ std::string last_words(int session, const Call &call, const MapWork &work) {
            " to take its results; `dcs session close " + n + "` stops it";
 }
 
-// Redraws the progress, and tells when the scheduler is away.
-void watch(const Call &call, MapWork &work, const MapLook &look, Console &console) {
-    AwayNote away(call.directory, look, console);
-    WaitRhythm rhythm(boot_clock(), seconds(0));  // two looks have seen it
-    for (;; pause_ms(250)) {
-        Progress progress = work.progress();
-        look.add_to(progress);
-        console.show(progress);
-        if (const std::string why = look.why_none_ends(); rhythm.due(why, boot_clock())) console.note(why);
-        away.look();
-    }
-}
-
 // Outputs of successful grains are not in their places: what helps.
 void tell_lost(const MapWork &work, const MapPlan &plan, int session, Console &console) {
     if (work.lost() == 0) return;
@@ -278,14 +265,11 @@ int map(const Call &said) {
     MapWork work(plan, options, opened, console);
     if (detach) leave(opened, work, console);
     MapLook look(opened.session, &work.shown());
-    std::thread([&] { look.run(console.shown() == Shown::bar ? look_at_bar_s : look_s); }).detach();
-    std::thread([&] { watch(call, work, look, console); }).detach();
-    std::thread([&] {
-        obey_ending_signals(signals, console, [&] { return last_words(opened.session, call, work); });
-    }).detach();
+    const auto progress = [&] { return look.added_to(work.progress()); };
+    watch_until_end(call.directory, look, console, signals, progress,
+                    [&] { return last_words(opened.session, call, work); });
     const std::int64_t failures = work.run();
-    Progress whole = work.progress();
-    look.add_to(whole);
+    const Progress whole = progress();
     console.show(whole);
     // Closed, it would be complete, and the same command would run everything again.
     const int error = work.uncopied() ? NO_ERROR : d_pool_close_ses(&this_pool(), opened.session);

@@ -4,8 +4,10 @@
 #include <chrono>
 #include <cmath>
 #include <thread>
+#include <utility>
 
 #include "base/clock.h"
+#include "commands/dcs/frame/ending_signals.h"
 #include "commands/dcs/frame/start_hint.h"
 #include "commands/dcs/query/scheduler.h"
 #include "commands/dcs/query/why_waiting.h"
@@ -13,7 +15,32 @@
 namespace dcs::commands {
 namespace {
 
-constexpr int looks_away = 4;  // one that is started again at once is not worth a word
+constexpr double look_at_bar_s = 2, look_s = 10;  // at most between questions, with a bar and without
+constexpr int looks_away = 4;                     // one that is started again at once is not worth a word
+
+// Says when the scheduler is away or silent, and when it is back.
+class AwayNote {
+public:
+    AwayNote(const std::string &pool_directory, const MapLook &look, Console &console)
+        : directory_(pool_directory),
+          can_look_(daemon_runs_in(directory_ + "/scheduler")),
+          look_(look),
+          console_(console) {}
+
+    void look() {  // now and then
+        const bool away = look_.unanswered() || (can_look_ && !daemon_runs_in(directory_ + "/scheduler"));
+        if (away && ++missing_ == looks_away) console_.note(away_text(directory_) + "; nothing is lost");
+        if (!away && missing_ >= looks_away) console_.note("the scheduler is back");
+        if (!away) missing_ = 0;
+    }
+
+private:
+    const std::string directory_;
+    const bool can_look_;  // it is of this host
+    const MapLook &look_;
+    Console &console_;
+    int missing_ = 0;
+};
 
 }  // namespace
 
@@ -41,10 +68,11 @@ void MapLook::run(double interval_s) {
     }
 }
 
-void MapLook::add_to(Progress &progress) const {
+Progress MapLook::added_to(Progress progress) const {
     progress.running = running_;
     progress.stuck = stuck_;
     progress.saved_cpu_s = static_cast<double>(saved_ms_) / 1000;
+    return progress;
 }
 
 std::string MapLook::why_none_ends() const {
@@ -57,17 +85,21 @@ bool MapLook::unanswered() const {
     return asked != Instant::never() && asked + seconds(answer_s) < boot_clock();
 }
 
-AwayNote::AwayNote(const std::string &pool_directory, const MapLook &look, Console &console)
-    : directory_(pool_directory),
-      can_look_(daemon_runs_in(pool_directory + "/scheduler")),
-      look_(look),
-      console_(console) {}
-
-void AwayNote::look() {
-    const bool away = look_.unanswered() || (can_look_ && !daemon_runs_in(directory_ + "/scheduler"));
-    if (away && ++missing_ == looks_away) console_.note(away_text(directory_) + "; nothing is lost");
-    if (!away && missing_ >= looks_away) console_.note("the scheduler is back");
-    if (!away) missing_ = 0;
+void watch_until_end(const std::string &pool_directory, MapLook &look, Console &console, sigset_t signals,
+                     std::function<Progress()> progress, std::function<std::string()> last_words) {
+    std::thread([&] { look.run(console.shown() == Shown::bar ? look_at_bar_s : look_s); }).detach();
+    std::thread([&look, &console, pool_directory, progress = std::move(progress)] {
+        AwayNote away(pool_directory, look, console);
+        WaitRhythm rhythm(boot_clock(), seconds(0));  // two looks have seen it
+        for (;; pause_ms(250)) {
+            console.show(progress());
+            if (const std::string why = look.why_none_ends(); rhythm.due(why, boot_clock())) console.note(why);
+            away.look();
+        }
+    }).detach();
+    std::thread([&console, signals, last_words = std::move(last_words)] {
+        obey_ending_signals(signals, console, last_words);
+    }).detach();
 }
 
 }  // namespace dcs::commands

@@ -44,13 +44,12 @@ MapWork::MapWork(const MapPlan &plan, const MapOptions &options, const OpenedMap
 }
 
 Progress MapWork::progress() {
-    Progress progress;
-    progress.total = total_;
-    progress.done = done_.load();
-    progress.failed = failed_.load();
-    progress.done_before = std::min(done_before_, progress.done);
-    progress.elapsed_s = (boot_clock() - began_).seconds();
-    return progress;
+    const std::int64_t done = done_.load();
+    return {.total = total_,
+            .done = done,
+            .failed = failed_.load(),
+            .done_before = std::min(done_before_, done),
+            .elapsed_s = (boot_clock() - began_).seconds()};
 }
 
 void MapWork::give_up(const Failure &failure) {
@@ -364,20 +363,18 @@ std::int64_t MapWork::run() {
             if (wait_for_submissions(seen)) continue;
             if (!take_elsewhere()) finish_without_results();
             show_taken();
-        } else if (error == D_E_CANNOT_RUN) {
-            Failure failure = call_failure("the results of session " + std::to_string(session_), error);
-            if (wait_for_submissions(seen) || after_cannot_run()) continue;
-            const std::string session = std::to_string(session_);
-            failure.hint =
-                "change the limits or the hosts, then run the same command again to continue, or end it with `dcs "
-                "session close " +
-                session + "`";
-            give_up(failure);
         } else if (error == D_E_NO_SPACE) {
             pause_ms(1000);
         } else {
-            Failure failure = call_failure("the results of session " + std::to_string(session_), error);
-            if (const std::string hint = lost_session_hint(error); !hint.empty()) failure.hint = hint;
+            const std::string session = std::to_string(session_), hint = lost_session_hint(error);
+            Failure failure = call_failure("the results of session " + session, error);
+            if (error == D_E_CANNOT_RUN && (wait_for_submissions(seen) || after_cannot_run())) continue;
+            if (!hint.empty()) failure.hint = hint;
+            else if (error == D_E_CANNOT_RUN)
+                failure.hint =
+                    "change the limits or the hosts, then run the same command again to continue, or end it with `dcs "
+                    "session close " +
+                    session + "`";
             give_up(failure);
         }
     }

@@ -39,7 +39,6 @@ pki::X509Ptr first_certificate(const std::string &pem) {
     return pki::X509Ptr(in ? PEM_read_bio_X509(in.get(), nullptr, nullptr, nullptr) : nullptr);
 }
 
-// As text of the extension: "DNS:h1,DNS:h1.example,IP:10.0.0.1".
 std::string names_of_this_host(const std::string &address) {
     std::vector<std::string> names = {"DNS:localhost", "IP:127.0.0.1"};
     const auto add = [&](const std::string &kind, const std::string &name) {
@@ -57,30 +56,6 @@ std::string names_of_this_host(const std::string &address) {
     }
     if (address != "0.0.0.0" && address != "::") add("IP:", address);
     return joined(names, ",");
-}
-
-// Signed by itself: its readers get it as a file, or accept it once.
-std::string new_certificate(const std::string &key, const std::string &names) {
-    const pki::KeyPtr pair(pki::from_der<EVP_PKEY>(key, d2i_AutoPrivateKey));
-    const pki::X509Ptr x(X509_new());
-    const std::time_t now = std::time(nullptr);
-    std::uint64_t serial = 0;
-    X509_NAME *name = X509_get_subject_name(x.get());
-    const bool good = pair && RAND_bytes(reinterpret_cast<unsigned char *>(&serial), sizeof serial) == 1 &&
-                      X509_set_version(x.get(), 2) == 1 &&
-                      ASN1_INTEGER_set_uint64(X509_get_serialNumber(x.get()), serial | 1) == 1 &&
-                      ASN1_TIME_set(X509_getm_notBefore(x.get()), now - pki::backdated_s) != nullptr &&
-                      ASN1_TIME_set(X509_getm_notAfter(x.get()), now + life_s) != nullptr &&
-                      X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC,
-                                                 reinterpret_cast<const unsigned char *>("dcs page"), -1, -1, 0) == 1 &&
-                      X509_set_issuer_name(x.get(), name) == 1 && X509_set_pubkey(x.get(), pair.get()) == 1 &&
-                      pki::add_extension(x.get(), x.get(), NID_basic_constraints, "critical,CA:FALSE") &&
-                      pki::add_extension(x.get(), x.get(), NID_key_usage, "critical,digitalSignature") &&
-                      pki::add_extension(x.get(), x.get(), NID_ext_key_usage, "serverAuth") &&
-                      pki::add_extension(x.get(), x.get(), NID_subject_alt_name, names) &&
-                      X509_sign(x.get(), pair.get(), EVP_sha256()) > 0;
-    DCS_REQUIRE(good, "libcrypto issues a certificate");
-    return pki::certificate_to_pem(pki::to_der(x.get(), i2d_X509));
 }
 
 Result<std::string> read_one(const std::string &directory, const char *name, bool secret) {
@@ -107,7 +82,10 @@ Status make_missing(const std::string &directory, const std::string &address) {
     if (!certificate) {
         const std::string pair = pki::new_key();
         if (Status s = replace_durably(AT_FDCWD, directory + "/" + key_name, pki::key_to_pem(pair)); !s) return s;
-        const std::string made = new_certificate(pair, names_of_this_host(address));
+        // Its readers get it as a file, or accept it once.
+        const std::string der =
+            pki::self_signed(pair, "dcs page", names_of_this_host(address), std::time(nullptr), life_s);
+        const std::string made = pki::certificate_to_pem(der);
         if (Status s = replace_durably(AT_FDCWD, directory + "/" + certificate_name, made); !s) return s;
     }
     if (file_exists(AT_FDCWD, directory + "/" + token_name)) return Status::ok();

@@ -115,25 +115,20 @@ int pilot_ls(const Call &call) {
     const PilotPlace place(call);
     const SeenPilots seen = see_pilots(engine_of(place).get(), place);
     if (seen.failure) return call.fail(*seen.failure);
-    std::vector<std::string> json;
+    Listing list(call, "dcs.pilot.list/1", "pilots");
     Table table{"PILOT", "JOB", "STATE", "NODE", ">LEFT", ">RUNNING", ">SLOTS", "NOTE"};
     std::size_t without = 0;
     for (const Pilot &pilot : seen.pilots) {
         without += pilot.jobs.empty();
         for (const EngineJob &job : pilot.jobs) {
-            json.push_back(pilot_json(pilot, job));
+            list.add(pilot.row.name, "", pilot_json(pilot, job));
             const bool silent = !job.waits && !pilot.row.connected;
             table.add({pilot.row.name, job.id, job.state, job.node, seconds_text(job.left_s),
                        std::to_string(pilot.row.running), std::to_string(pilot.row.slots),
                        silent ? "its grain server is not connected" : job.reason});
-            if (call.format == Format::name) std::printf("%s\n", pilot.row.name.c_str());
         }
     }
-    if (call.format == Format::json) print_document("dcs.pilot.list/1", "pilots", json_array(json));
-    if (call.format != Format::table) return exits::ok;
-    if (!json.empty()) std::printf("%s\n", table.text().c_str());
-    std::printf("%s, %s without a job\n", counted(json.size(), "job").c_str(), counted(without, "pilot").c_str());
-    return exits::ok;
+    return list.end(table, counted(list.size(), "job") + ", " + counted(without, "pilot") + " without a job");
 }
 
 // Those that wait are cancelled, the others asked to end; with --now all are cancelled. Number of jobs.

@@ -83,15 +83,10 @@ int doctor(const Call &call) {
     std::vector<wire::ProblemRow> &problems = reply->problems;
     add_sessions_left(problems);
     add_backup_beside(Pool(call.directory), problems);
-    if (call.format == Format::json) {
-        std::vector<std::string> rows;
-        for (const wire::ProblemRow &p : problems) rows.push_back(wire::to_json(p));
-        print_document("dcs.doctor/1", "problems", json_array(rows));
-    } else if (call.format == Format::name) {
-        for (const wire::ProblemRow &p : problems) std::printf("%s\n", p.entity.c_str());
-    } else {
-        print(problems);
-    }
+    Listing list(call, "dcs.doctor/1", "problems");
+    for (const wire::ProblemRow &p : problems) list.add(p.entity, "", wire::to_json(p));
+    list.end();
+    if (call.format == Format::table) print(problems);
     return problems.empty() ? exits::ok : exits::error;
 }
 

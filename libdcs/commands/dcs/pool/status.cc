@@ -26,12 +26,6 @@ std::optional<ConfigRecord> troubled_record(const Daemon &daemon) {
     return *record;
 }
 
-std::string names_json(const std::vector<Setting> &settings) {
-    std::vector<std::string> names;
-    for (const Setting &s : settings) names.push_back(json_string(s.name));
-    return json_array(names);
-}
-
 void print_trouble(const Daemon &daemon) {
     const auto record = troubled_record(daemon);
     if (!record) return;
@@ -43,21 +37,17 @@ void print_trouble(const Daemon &daemon) {
         std::printf("%s applies a change of %s after a restart\n", daemon.name.c_str(), printable(names).c_str());
 }
 
-std::string daemons_json(const std::vector<Daemon> &daemons) {
-    std::vector<std::string> rows;
-    for (const Daemon &daemon : daemons) {
-        JsonObject row;
-        row.add("role", daemon.role).add("name", daemon.name);
-        if (daemon.up && daemon.pid > 0) row.add("pid", daemon.pid);
-        else row.add_raw("pid", "null");
-        row.add("state", state_of(daemon));
-        if (const auto record = troubled_record(daemon)) {
-            if (!record->refused.empty()) row.add("configuration_refused", record->refused);
-            row.add_raw("needs_restart_for", names_json(record->after_restart));
-        }
-        rows.push_back(row.text());
+std::string daemon_json(const Daemon &daemon) {
+    JsonObject row;
+    row.add("role", daemon.role).add("name", daemon.name);
+    if (daemon.up && daemon.pid > 0) row.add("pid", daemon.pid);
+    else row.add_raw("pid", "null");
+    row.add("state", state_of(daemon));
+    if (const auto record = troubled_record(daemon)) {
+        if (!record->refused.empty()) row.add("configuration_refused", record->refused);
+        row.add_list("needs_restart_for", record->after_restart, [](const Setting &s) { return json_string(s.name); });
     }
-    return json_array(rows);
+    return row.text();
 }
 
 // Null: there is none, or it is a process of this host without a copy of the store.
@@ -85,12 +75,6 @@ std::vector<wire::ProblemRow> grave_problems() {
         if (disk || here) rows.push_back(std::move(row));
     }
     return rows;
-}
-
-std::string problems_json() {
-    std::vector<std::string> rows;
-    for (const wire::ProblemRow &row : grave_problems()) rows.push_back(wire::to_json(row));
-    return json_array(rows);
 }
 
 void print_table(const std::string &where, const std::vector<Daemon> &daemons, const wire::SystemRow *info) {
@@ -141,13 +125,13 @@ int show_status(const Call &call) {
         JsonObject json;
         json.add("schema", "dcs.status/1")
             .add(elsewhere ? "scheduler" : "dir", elsewhere ? elsewhere->address : pool.directory())
-            .add_raw("daemons", daemons_json(daemons));
+            .add_list("daemons", daemons, daemon_json);
         const std::string page = elsewhere ? "" : pool.page_url();
         json.add_raw("page", page.empty() ? "null" : json_string(page)).add("reachable", bool(asked));
         if (asked)
             json.add_members(json_of_system(info.system, sessions_of_all_users()))
                 .add_raw("backup", backup_json(info.system))
-                .add_raw("problems", problems_json());
+                .add_list("problems", grave_problems(), row_json);
         std::printf("%s\n", json.text().c_str());
     } else if (call.format == Format::name) {
         for (const Daemon &daemon : daemons)

@@ -171,9 +171,6 @@ void print_result(const Call &call, const Pool &pool, const PoolNumbers &numbers
         return;
     }
     if (call.format == Format::json) {
-        std::vector<std::string> started, stopped;
-        for (const std::string &name : outcome.started) started.push_back(json_string(name));
-        for (const std::string &name : outcome.stopped) stopped.push_back(json_string(name));
         JsonObject json("dcs.up/1");
         json.add("dir", pool.directory())
             .add("servers", numbers.servers)
@@ -182,7 +179,7 @@ void print_result(const Call &call, const Pool &pool, const PoolNumbers &numbers
             .add("interval_s", numbers.interval_s)
             .add("hosts_active", outcome.active)
             .add("new", outcome.new_store);
-        json.add_raw("started", json_array(started)).add_raw("stopped", json_array(stopped));
+        json.add_list("started", outcome.started, json_string).add_list("stopped", outcome.stopped, json_string);
         std::printf("%s\n", json.text().c_str());
         return;
     }

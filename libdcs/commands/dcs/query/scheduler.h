@@ -90,6 +90,8 @@ template <class Reply> Result<Reply> ask_any(const wire::AnyMessage &request) {
 Result<wire::Explanation> explain(const std::string &user, int session, int grain);
 
 // all: what sessions_of_all_users() says.
+// A row of an answer, as JSON.
+inline constexpr auto row_json = [](const auto &row) { return wire::to_json(row); };
 std::string json_of_system(const wire::SystemRow &row, const SessionsAnswer &all);
 
 // --class NAMES, by the names of the pool's host table.

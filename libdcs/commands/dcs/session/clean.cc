@@ -70,19 +70,15 @@ int remove(const Call &call, const std::vector<Session> &chosen) {
     if (chosen.empty()) say_none(call, "removed");
     if (!chosen.empty() && !call.arguments.has("yes") && ::isatty(STDIN_FILENO) == 1 && !confirmed(chosen))
         return call.fail({exits::error, "cancelled", "nothing was removed", ""});
-    std::vector<std::string> cleaned;
+    Listing cleaned(call, "dcs.session.clean/1", "cleaned");
     for (const Session &session : chosen) {
         if (const auto failure = clean_one(session)) return call.fail(*failure);
-        cleaned.push_back(json_string(session.name()));
-        if (call.format == Format::name) std::printf("%s\n", session.name().c_str());
-        else if (call.format == Format::table)
-            std::printf("session %s removed%s\n", session.name().c_str(),
-                        session.damaged()      ? " (it was damaged)"
-                        : session.terminated() ? ""
-                                               : " (it was not closed)");
+        cleaned.add(session.name(), "session " + session.name() + " removed" +
+                                        (session.damaged()      ? " (it was damaged)"
+                                         : session.terminated() ? ""
+                                                                : " (it was not closed)"));
     }
-    if (call.format == Format::json) print_document("dcs.session.clean/1", "cleaned", json_array(cleaned));
-    return exits::ok;
+    return cleaned.end();
 }
 
 int clean(const Call &call) {

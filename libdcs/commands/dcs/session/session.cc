@@ -82,11 +82,8 @@ int list_sessions(const Call &call) {
     if (const auto label = call.arguments.value("label"))
         std::erase_if(answer.sessions, [&](const Session &s) { return s.label != *label; });
     if (call.format == Format::json) {
-        std::vector<std::string> rows, stored;
-        for (const Session &session : answer.sessions) rows.push_back(wire::to_json(session));
-        for (const wire::StoredRow &row : answer.stored) stored.push_back(wire::to_json(row));
         JsonObject json("dcs.session.list/1");
-        json.add_raw("sessions", json_array(rows)).add_raw("stored", json_array(stored));
+        json.add_list("sessions", answer.sessions, row_json).add_list("stored", answer.stored, row_json);
         std::printf("%s\n", json.text().c_str());
     } else if (call.format == Format::name) {
         print_names(answer.sessions);
@@ -156,7 +153,7 @@ int close(const Call &call) {
     if (answer.failure) return call.fail(*answer.failure);
     if (answer.sessions.empty()) say_none(call, "closed");
     if (!may_close(call, answer.sessions)) return call.fail({exits::error, "cancelled", "nothing was closed", ""});
-    std::vector<std::string> closed;
+    Listing closed(call, "dcs.session.close/1", "closed");
     for (const Session &session : answer.sessions) {
         if (session.damaged())
             return call.fail({exits::error, "io_error", "session " + session.name() + " is damaged",
@@ -165,16 +162,12 @@ int close(const Call &call) {
                                          : d_pool_close_ses_of(&this_pool(), session.user.c_str(), session.session);
         if (error != NO_ERROR && error != D_E_SESSION_CLOSED)
             return call.fail(call_failure("session " + session.name() + " was not closed", error));
-        closed.push_back(json_string(session.name()));
-        if (call.format == Format::name) std::printf("%s\n", session.name().c_str());
-        else if (call.format == Format::table)
-            std::printf("session %s %s\n", session.name().c_str(),
-                        error != NO_ERROR     ? "was already closed"
-                        : session.running > 0 ? ("closed; " + ended_now(session.running)).c_str()
-                                              : "closed");
+        closed.add(session.name(), "session " + session.name() +
+                                       (error != NO_ERROR     ? " was already closed"
+                                        : session.running > 0 ? " closed; " + ended_now(session.running)
+                                                              : " closed"));
     }
-    if (call.format == Format::json) print_document("dcs.session.close/1", "closed", json_array(closed));
-    return exits::ok;
+    return closed.end();
 }
 
 int set(const Call &call) {
@@ -183,7 +176,7 @@ int set(const Call &call) {
     if (!nice && !label) return call.fail(usage_failure("dcs session set: give --nice N, --label TEXT, or both"));
     const SessionsAnswer answer = chosen_sessions(call.arguments.words);
     if (answer.failure) return call.fail(*answer.failure);
-    std::vector<std::string> names;
+    Listing changed(call, "dcs.session.set/1", "changed");
     for (const Session &session : answer.sessions) {
         wire::SetSession order{session.user, session.session};
         if (nice) order.nice = static_cast<std::int32_t>(*nice);
@@ -191,12 +184,9 @@ int set(const Call &call) {
         order.label = label.value_or("");
         if (Status s = ask_any<wire::Done>(order).status(); !s)
             return call.fail(call_failure("session " + session.name() + " was not changed", s));
-        names.push_back(json_string(session.name()));
-        if (call.format == Format::name) std::printf("%s\n", session.name().c_str());
-        else if (call.format == Format::table) std::printf("session %s changed\n", session.name().c_str());
+        changed.add(session.name(), "session " + session.name() + " changed");
     }
-    if (call.format == Format::json) print_document("dcs.session.set/1", "changed", json_array(names));
-    return exits::ok;
+    return changed.end();
 }
 
 }  // namespace

@@ -32,7 +32,6 @@ namespace {
 
 constexpr std::size_t most_file = 64u << 20, most_errors = 20;
 constexpr int taking_over_s = 60;
-constexpr long shown_each_ms = 250;
 
 struct Job {
     std::string name, place, ident;  // of the file; which one it is, 4 hex digits; of its sessions
@@ -294,25 +293,13 @@ int dry_run(const Job &job) {
     const sigset_t signals = block_ending_signals();
     console.note("session " + std::to_string(opened.session) + ": " + opened.how);
     MapLook look(opened.session);
-    const auto show = [&] {
-        Progress progress = work.progress();
-        look.add_to(progress);
-        console.show(progress);
-    };
-    std::thread([&] { look.run(console.shown() == Shown::bar ? look_at_bar_s : look_s); }).detach();
-    std::thread([&] {
-        AwayNote away(call.directory, look, console);
-        for (;; pause_ms(shown_each_ms)) {
-            show();
-            away.look();
-        }
-    }).detach();
-    std::thread([&] { obey_ending_signals(signals, console, [&] { return work.last_words(); }); }).detach();
+    const auto progress = [&] { return look.added_to(work.progress()); };
+    watch_until_end(call.directory, look, console, signals, progress, [&] { return work.last_words(); });
     if (const auto failure = work.run()) {
         console.keep_bar();
         end(call.fail(with_new_hint(*failure, opened.session)));
     }
-    show();
+    console.show(progress());
     console.keep_bar();
     if (const int error = d_pool_close_ses(&this_pool(), opened.session); error != NO_ERROR && !opened.complete)
         end(call.fail(call_failure("session " + std::to_string(opened.session) + " was not closed", error)));

@@ -48,16 +48,11 @@ void look(View &view) {
 }
 
 std::string document(const View &view) {
-    std::vector<std::string> hosts, sessions, grains;
-    for (const wire::HostRow &row : view.hosts.hosts) hosts.push_back(wire::to_json(row));
-    for (const Session &session : view.sessions.sessions) sessions.push_back(wire::to_json(session));
-    for (const wire::GrainRow &row : view.grains) grains.push_back(wire::to_json(row));
-    return JsonObject()
-        .add("schema", "dcs.top/1")
+    return JsonObject("dcs.top/1")
         .add_members(json_of_system(view.system.system, sessions_of_all_users()))
-        .add_raw("hosts", json_array(hosts))
-        .add_raw("sessions", json_array(sessions))
-        .add_raw("grains", json_array(grains))
+        .add_list("hosts", view.hosts.hosts, row_json)
+        .add_list("sessions", view.sessions.sessions, row_json)
+        .add_list("grains", view.grains, row_json)
         .text();
 }
 

@@ -9,9 +9,8 @@ from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 from ..pool import login_name
 from . import times
-from .batch import Batch
+from .batch import Batch, append
 from .holding import keep_going, reason_of
-from .batch import append
 from .registry import Job, Registry
 from .slurm import shown
 from .words import Option, Options, Values, Wrong, last, ranges

@@ -7,8 +7,7 @@ import time
 from typing import Dict, Iterable, Optional, Tuple
 
 from .registry import Job
-from .words import dcs_command
-from .words import Wrong
+from .words import Wrong, dcs_command
 
 
 class Times:
