@@ -192,7 +192,7 @@ def backup_cases():
              refuse="epoll_create1::EMFILE:2"),  # a loop has two of them
         case("no_landlock", [], "kernel no Landlock backup account's", code=None,
              refuse="landlock_create_ruleset::ENOSYS"),
-        case("no_seccomp", [], "kernel not seccomp", code=None, refuse="seccomp::ENOSYS"),
+        case("no_seccomp", [], "kernel cannot seccomp", code=None, refuse="seccomp::ENOSYS"),
         case("members", [], "@/members damaged scheduler", files={"d/members": "h1 x\n"}),
         case("epoch", [], "@/epoch damaged promoted", files={"d/epoch": "x\n"}),
         case("mirror", [], "make directory @/mirror Read-only", refuse="mkdir:/mirror:EROFS"),
