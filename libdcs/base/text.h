@@ -61,8 +61,8 @@ constexpr bool drives_terminals(char32_t c) {
            (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
 }
 
-// These and invalid bytes become '?'. Whatever was written by hosts, grains or other users goes through here on its way to
-// people: foreign text must not drive the terminal. `lines`: line feeds stay.
+// These and invalid bytes become '?'. Whatever hosts, grains or other users wrote goes through here on its way to people:
+// foreign text must not drive the terminal. `lines`: line feeds stay.
 std::string printable(std::string_view text, bool lines = false);
 
 // Codes and hashes as people copy them: hexadecimal, in lower case.
