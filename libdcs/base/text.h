@@ -61,7 +61,7 @@ constexpr bool drives_terminals(char32_t c) {
            (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
 }
 
-// These and invalid bytes become '?'. Whatever hosts, grains or other users wrote goes through here on its way to people:
+// These and invalid bytes become '?'. What hosts, grains or other users wrote goes through here before people see it:
 // foreign text must not drive the terminal. `lines`: line feeds stay.
 std::string printable(std::string_view text, bool lines = false);
 
