@@ -22,7 +22,7 @@ def explained(error: Error, grains: Sequence[Tuple[int, Grain]], session: Sessio
     lines = re.findall(r"^\s*files\[(\d+)\]", error.text, re.M)
     changed = dict.fromkeys(os.path.basename(os.fspath(staged[int(at)].path)) for at in lines if int(at) < len(staged))
     which = f"session {session.number} of {ident!r}"
-    if changed:
+    if changed and recorded in ("", grain.label or ""):  # another call may bring other files
         text = f"{' and '.join(changed)} {'have' if len(changed) > 1 else 'has'} changed since {which} began, which keeps its results"
     else:
         said = _difference(error.text, flags, recorded, grain.label or "") if is_call(grain) else error.text

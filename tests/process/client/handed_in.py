@@ -149,6 +149,9 @@ def files_of_each(pool):
     assert out == "A BC" and open(os.path.join(grain.directory, "made", "of a b", "1")).read() == "A B", out
     path = os.path.join(grain.directory, "a b")
     assert run(grain, "map", "--file", "{}", "--", "sh", "-c", 'cat "$1"', "sh", "{/}", ":::", path)[0] == "A B"
+    run(grain, "map", "--input", "{}", "--joblog", "log", "--", "cat", ":::", "a b", "c")
+    with open(os.path.join(grain.directory, "log")) as log:
+        assert sorted(line.rstrip("\n").split("\t")[-1] for line in log)[1:] == ["cat <'a b'", "cat <c"]
     before = pool.json("session", "ls")
     for words, wanted in ((["--file", "in={}"], "input 2: the file nowhere cannot be read"), (["--output", "x=c/{}"], "c/a b"),
                           (["--output", "x=made/of {}"], "Is a directory")):
@@ -157,6 +160,10 @@ def files_of_each(pool):
     for output, words in (("x=o/{/}", ("d1/f", "d2/f")), ("x=o/{.}", ("p.txt", "p.csv")), ("x=o/./{/}", ("f", "d/f"))):
         err = run(grain, "map", "--output", output, "--", "true", ":::", *words, code=255)[1]
         assert tells(err, "input 2 two outputs would written") and "{#}" in err, err
+    os.makedirs(os.path.join(grain.directory, "real"))
+    os.symlink("real", os.path.join(grain.directory, "link"))  # one directory has two names
+    err = run(grain, "map", "--output", "x={}", "--", "true", ":::", "real/q", "link/q", code=255)[1]
+    assert tells(err, "input 2 two outputs would written link/q"), err
     assert tells(run(grain, "run", "--output", "x=y", "--output", "z=./y", "--", "true", code=125)[1], "two outputs would written ./y")
     assert pool.json("session", "ls") == before, "what cannot go well leaves no session"
     line = ["map", "--output", "out={}/kept", "--", "sh", "-c", "rmdir \"$2/$1\"; echo $1 >out", "sh", "{}", grain.directory,

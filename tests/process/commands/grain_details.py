@@ -62,6 +62,10 @@ def many(pool, folder):
     assert tells(pool.dcs("grain", "show", "last", check=False).stderr.decode(), "last does not name a grain: last:G")
     table = pool.dcs("grain", "ls", "last").stdout.decode().splitlines()
     assert [line.split()[-1] for line in table[1:301]] == [row["label"] for row in listed], table
+    pool.dcs("map", "--detach", "--cwd", folder, "--", "true", ":::", *map(str, range(2002)))
+    table = pool.dcs("grain", "ls", "last").stdout.decode().splitlines()
+    assert [line.split()[-1] for line in table[1:2003]] == [*map(str, range(2000)), "-", "-"], table[1990:]
+    assert "items of the first 2000 grains; -o json has all" in table, table[2000:]
 
 
 def umasks(pool, folder):

@@ -22,15 +22,12 @@ namespace {
 
 constexpr std::size_t most_items = 2000;
 
-// They are read from the parameters of each grain, so long lists go without.
+// They are read from the parameters of each grain: of the first ones.
 std::vector<std::string> items_of(const ChosenGrains &chosen) {
-    std::vector<std::string> items;
-    if (chosen.grains.rows.size() > most_items) return items;
+    std::vector<std::string> items(chosen.grains.rows.size(), "-");
     DetailedRows details(chosen.grains.rows);
-    for (std::size_t i = 0; i < chosen.grains.rows.size(); ++i) {
-        const std::string item = details.item_at(i);
-        items.push_back(item.empty() ? "-" : item);
-    }
+    for (std::size_t i = 0; i < std::min(items.size(), most_items); ++i)
+        if (std::string item = details.item_at(i); !item.empty()) items[i] = std::move(item);
     return items;
 }
 
@@ -61,12 +58,13 @@ void print_table(const ChosenGrains &chosen) {
         const std::string state = chosen.state(i), &host = row.host;
         table.add({chosen.name(i), is_failed(row) ? "failed" : state, host.empty() ? "-" : host,
                    std::to_string(row.starts), std::to_string(row.failures), end_text(row), seconds_text(row.cpu_s),
-                   bytes_text(row.out_length), bytes_text(row.err_length), items.empty() ? "-" : items[i]});
+                   bytes_text(row.out_length), bytes_text(row.err_length), items[i]});
         ++in_state[state];
         failed += is_failed(row);
         cpu_s += row.cpu_s;
     }
     if (!chosen.grains.rows.empty()) std::printf("%s\n", table.text().c_str());
+    if (items.size() > most_items) std::printf("items of the first %zu grains; -o json has all\n", most_items);
     std::string ended;
     if (const int n = in_state["withdrawn"]) ended += ", " + std::to_string(n) + " withdrawn by the close";
     if (const int n = in_state["not run"]) ended += ", " + std::to_string(n) + " did not run";

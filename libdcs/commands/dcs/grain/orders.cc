@@ -41,7 +41,10 @@ int explain_grains(const Call &call) {
 
 // What people start again to go on with the session: the ident of a command is a digest.
 std::string program_of(const Session &session) {
-    return session.command.empty() ? session.ident : "`" + session.command + "`";
+    if (session.command.empty()) return session.ident;
+    std::string command = session.command;
+    if (const std::size_t at = command.find(" --new "); at < command.find(" -- ")) command.erase(at, 6);
+    return "`" + command + "`";
 }
 
 // Of a grain that has ended, or is of a closed session: the programs that take the session up again run what failed.

@@ -46,8 +46,7 @@ Status JobLog::add(int session, const std::vector<JobLine> &lines) {
         std::fprintf(file_.get(), "%d\t%s\t%.3f\t%10.3f\t0\t%llu\t%d\t%d\t%s\n", line.grain, stay->host.c_str(),
                      static_cast<double>(stay->from_ms) / 1000,
                      static_cast<double>(std::max<std::int64_t>(0, stay->to_ms - stay->from_ms)) / 1000,
-                     static_cast<unsigned long long>(line.received), line.exit_code, line.signal,
-                     shell_line(line.words).c_str());
+                     static_cast<unsigned long long>(line.received), line.exit_code, line.signal, line.command.c_str());
     }
     if (std::fflush(file_.get()) != 0) return fail_errno(Code::io_error, "cannot write " + path_, errno);
     return Status::ok();

@@ -16,7 +16,7 @@ struct JobLine {
     std::int32_t grain = 0;
     std::uint64_t received = 0;  // bytes of standard output
     int exit_code = 0, signal = 0;
-    std::vector<std::string> words;
+    std::string command;
 };
 
 class JobLog {

@@ -27,6 +27,11 @@ std::string MapWork::name_of(std::int32_t grain) const {
     return std::to_string(session_of(grain)) + ":" + std::to_string(grain);
 }
 
+std::string MapWork::command_of(std::int32_t grain) const {
+    const std::string input = options_.files.for_input(plan_.inputs[static_cast<std::size_t>(grain - 1)], grain).input;
+    return shell_line(plan_.words(grain)) + (input.empty() ? "" : " <" + shell_word(input));
+}
+
 void MapWork::take_earlier() {
     std::map<int, std::vector<EarlierResult>> ended;
     for (const EarlierResult &result : earlier_)
@@ -44,7 +49,7 @@ void MapWork::take_ended(int session, const std::vector<EarlierResult> &results)
         taken.err_length = result.err_length;
         cpu_s_ += result.cpu_s;
         ++done_;
-        lines.push_back({result.grain, result.out_length, 0, 0, plan_.words(result.grain)});
+        lines.push_back({result.grain, result.out_length, 0, 0, command_of(result.grain)});
     }
     if (options_.joblog == nullptr || lines.empty()) return;
     if (Status s = options_.joblog->add(session, lines); !s) give_up("--joblog", s);
@@ -113,7 +118,7 @@ void MapWork::fail_without_result(std::int32_t grain, int code, const std::strin
     taken.there = taken.failed = true;
     ++done_;
     ++failed_;
-    if (options_.joblog != nullptr) job_lines_.push_back({grain, 0, code, 0, plan_.words(grain)});
+    if (options_.joblog != nullptr) job_lines_.push_back({grain, 0, code, 0, command_of(grain)});
     if (told_.size() < most_told && told_.insert(why).second) console_.note(why);
 }
 

@@ -215,7 +215,7 @@ void MapWork::take(const d_result &result) {
     if (!ended_well) ends_.insert(end);
     if (options_.joblog != nullptr)
         job_lines_.push_back({grain, result.outlen, ended_well && !made_all ? exits::error : result.retcode,
-                              result.termsig, plan_.words(grain)});
+                              result.termsig, command_of(grain)});
     cpu_s_ += static_cast<double>(result.rusage.ru_utime.tv_sec + result.rusage.ru_stime.tv_sec) +
               static_cast<double>(result.rusage.ru_utime.tv_usec + result.rusage.ru_stime.tv_usec) / 1e6;
     taken.out_length = result.outlen;

@@ -73,7 +73,8 @@ private:
     void submit_all();                           // body of the submitting thread
     std::int64_t room_for(std::int64_t wanted);  // waits until there is some, for --jobs
     int session_of(std::int32_t grain) const;
-    std::string name_of(std::int32_t grain) const;  // "7:1"
+    std::string name_of(std::int32_t grain) const;     // "7:1"
+    std::string command_of(std::int32_t grain) const;  // for --joblog
     void add(Batch &batch, std::int32_t grain, const std::vector<char *> &environment);
     void submit(const Batch &batch);
     void submit_one(const d_grain_order &order);

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -89,9 +90,20 @@ FileWords FileWords::for_input(const std::string &item, std::int32_t number) con
     return words;
 }
 
+// One file has one, whatever symbolic links lead to its directory.
+static std::string place_of(const std::string &path) {
+    static std::map<std::string, std::string> folders;  // one for many outputs
+    const std::filesystem::path whole = std::filesystem::path(path).lexically_normal();
+    std::string &folder = folders[whole.parent_path()];
+    std::error_code error;
+    if (folder.empty())
+        folder = std::filesystem::weakly_canonical(std::filesystem::current_path(error) / whole.parent_path(), error);
+    return folder + "/" + whole.filename().string();
+}
+
 std::string written_twice(const FileWords &words, std::set<std::string> &seen) {
     for (const FileWords::Pair &output : words.outputs)
-        if (!seen.insert(std::filesystem::path(output.path).lexically_normal()).second) return output.path;
+        if (!seen.insert(place_of(output.path)).second) return output.path;
     return "";
 }
 

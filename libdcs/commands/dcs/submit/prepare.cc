@@ -1,4 +1,5 @@
 // From the tables of a job file to what is submitted.
+#include <map>
 #include <set>
 #include <unistd.h>
 
@@ -124,10 +125,22 @@ void check_inputs(const JobFile &file, const std::vector<JobPart> &parts, std::v
     }
 }
 
+static bool comes_after(const JobFile &file, std::size_t later, std::size_t earlier) {
+    std::set<std::size_t> before;
+    for (std::vector<std::size_t> left{later}; !left.empty();) {
+        const std::size_t one = left.back();
+        left.pop_back();
+        for (const std::size_t other : file.grains[one].after)
+            if (before.insert(other).second) left.push_back(other);
+    }
+    return before.contains(earlier);
+}
+
 void check_outputs(const JobFile &file, const std::vector<JobPart> &parts, std::vector<std::string> &errors) {
     std::set<std::string> directories;
+    std::map<std::string, std::vector<std::size_t>> writers;  // tables
     for (std::size_t i = 0; i < parts.size(); ++i) {
-        std::set<std::string> outputs;  // a grain may replace what one before it made
+        std::set<std::string> outputs;
         for (std::int32_t n = 0; n < (parts[i].files.outputs.empty() ? 0 : file.grains[i].count()); ++n) {
             FileWords words = files_of_grain(file.grains[i], parts[i], file.grains[i].first + n);
             words.files.clear();  // a grain may make them for another
@@ -138,6 +151,13 @@ void check_outputs(const JobFile &file, const std::vector<JobPart> &parts, std::
             if (!failure) continue;
             errors.push_back(error_of(file.grains[i], *failure));
             break;
+        }
+        for (const std::string &path : outputs) {
+            for (const std::size_t j : writers[path])  // a grain may replace what one before it made
+                if (!comes_after(file, i, j) && !comes_after(file, j, i))
+                    errors.push_back(error_of(file.grains[i], usage_failure("two outputs would be written to " + path +
+                                                                            ", the other by " + file.grains[j].name)));
+            writers[path].push_back(i);
         }
     }
 }
