@@ -138,6 +138,23 @@ def files(pool):
     assert tells(run(grain, "map", "--bring", "--", "{}", ":::", "true", code=255)[1], "--bring takes program's name")
 
 
+def one_output(pool):
+    """Grains of two tables of a job file write one file only if one comes after the other."""
+    grain = Grain(pool, "twice")
+    x, between, y = ('[[grain]]\nname = "%s"\ncommand = ["sh", "-c", "echo %s >o"]\noutput = ["o=made/%s"]\n' % (n, n, p)
+                     for n, p in (("x", "same"), ("between", "other"), ("y", "./same")))
+
+    def submit(text, code=0):
+        with open(os.path.join(grain.directory, "twice.toml"), "w") as file:
+            file.write(text)
+        return run(grain, "submit", "--wait", "twice.toml", code=code)[1]
+    refused = submit(x + between + y, code=2)
+    assert tells(refused, "two outputs would be written to made/same other by x"), refused
+    submit(x + between + 'after = "x"\n' + y + 'after = "between"\n')
+    with open(os.path.join(grain.directory, "made/same")) as made:
+        assert made.read() == "y\n"
+
+
 def files_of_each(pool):
     """Each input's own file; outputs that cannot be kept are found before, and those that were not are not forgotten."""
     grain = Grain(pool, "each")
@@ -203,6 +220,7 @@ def main():
         places_and_variables(pool)
         so_many_at_a_time(pool)
         files(pool)
+        one_output(pool)
         files_of_each(pool)
         times(pool)
         up_alone(pool)

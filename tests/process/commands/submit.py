@@ -79,21 +79,7 @@ def killed_again_and_again(desk, rng):
     desk.forget()
 
 
-def one_output(desk):
-    """Grains of two tables write one file only if one comes after the other."""
-    x, y = ('[[grain]]\nname = "%s"\ncommand = ["sh", "-c", "echo %s >o"]\noutput = ["o=made/%s"]\n' % (n, n, p)
-            for n, p in (("x", "same"), ("y", "./same")))
-    desk.write("twice.toml", x + y)
-    refused = desk.submit("--wait", "twice.toml", check=False)
-    assert refused.returncode != 0 and about(refused.stderr.decode(), "two outputs would be written made/same other x"), refused
-    desk.write("twice.toml", x + grain("between", ["x"]) + y + 'after = "between"\n')
-    desk.submit("--wait", "twice.toml")
-    assert open(os.path.join(desk.folder, "made/same")).read() == "y\n"
-    desk.forget()
-
-
 def failures(desk):
-    one_output(desk)
     desk.write("bad.toml", grain("good") + '[[grain]]\nname = "bad"\ncommand = ["false"]\nafter = "good"\n' +
                grain("next", ["bad"]) + grain("far", ["next", "good"]) + grain("other", ["good"]))
     done = desk.submit("--wait", "bad.toml", check=False)
