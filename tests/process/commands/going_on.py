@@ -2,6 +2,7 @@
 """What a command says about how to go on: after a restart of a closed session's grain, without the last host, with another
 environment and other limits, with an edited program, and with a descriptor that is not open."""
 import os
+import signal
 import subprocess
 import sys
 
@@ -79,6 +80,29 @@ def killed_and_changed(pool, folder):
     colours = [line.split()[1] for line in done.stdout.decode().splitlines()]
     assert colours == ["red"] * 3 + ["blue"] * 3, colours
     assert pool.json("session", "show", "last")["session"]["state"] == "terminated"
+
+
+def swept(pool, folder):
+    """A sweep by an exported variable that was killed and begins again: each map goes on in its own session. Ctrl-C ends the shell's
+    loop, too."""
+    with open(f"{folder}/sweep.sh", "w") as file:
+        file.write(f"""for T in 1 2 3; do
+    export T
+    {program("dcs")} map -- sh -c 'until test "$T" = 1 || test -e go-on; do sleep 0.05; done; echo "$T$1"' sh ::: a >out.$T
+    echo $T >>passed
+done""")
+    for ending in signal.SIGKILL, signal.SIGINT:
+        with pool.start(["bash", "sweep.sh"], cwd=folder, start_new_session=True, stderr=subprocess.DEVNULL) as sweep:
+            wait_for("the second map", lambda: os.path.exists(f"{folder}/out.2") and [
+                row for row in pool.json("session", "ls")["sessions"] if row["running"] > 0])
+            os.killpg(sweep.pid, ending)
+        assert not os.path.exists(f"{folder}/out.3"), "the loop went on"
+        os.remove(f"{folder}/out.2")
+    with open(f"{folder}/go-on", "w"):
+        pass
+    subprocess.run(["bash", "sweep.sh"], env=pool.env, cwd=folder, check=True, timeout=300)
+    outs = ["".join(open(f"{folder}/out.{t}").read().split()) for t in (1, 2, 3)]
+    assert outs == ["1a", "2a", "3a"], outs
 
 
 JOB = """[[grain]]
@@ -262,6 +286,7 @@ def main():
         other_inputs(pool, folder)
         detached_again(pool, folder)
         edited_program(pool, folder)
+        swept(pool, folder)
         done_ones_are_closed_at_once(pool)
         last_host(pool)
         closed_descriptor(pool)

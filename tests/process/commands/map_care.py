@@ -3,6 +3,7 @@
 grains, what failed in an interrupted run; and with a reader that has gone, a full disk, special files and a log in use."""
 import fcntl
 import os
+import re
 import signal
 import stat
 import struct
@@ -157,6 +158,13 @@ def repaired_input(pool, folder):
     assert pool.dcs(*named, "1", "2", cwd=folder).stdout == b"v2\nv2\n"
     told = pool.dcs(*words[:-1], cwd=folder).stderr
     assert tells(told, "1 grain session ran the same words with other inputs all run"), told
+    failed = ["sh", "-c", "exit 3", "sh", ":::"]
+    told = pool.dcs("map", "--new", "--", *failed, "1", "2", cwd=folder, check=False).stderr.decode()
+    number = re.search(r"session (\d+)", told).group(1)
+    told = pool.dcs("map", "--", *failed, "2", "1", cwd=folder, check=False).stderr
+    assert tells(told, f"session {number} ran the same words with other inputs"), told  # though that began with --new
+    told = pool.dcs("grain", "restart", number + ":1", check=False).stderr
+    assert tells(told, "again: it runs what failed") and b"--new" not in told, told
 
 
 def submitted(pool, folder):

@@ -28,16 +28,28 @@ bool is_asked_to_end() {
     return false;
 }
 
+void end_by(int number) {
+    if (number == SIGINT) {
+        ::signal(number, SIG_DFL);
+        sigset_t alone;
+        ::sigemptyset(&alone);
+        ::sigaddset(&alone, number);
+        ::pthread_sigmask(SIG_UNBLOCK, &alone, nullptr);
+        ::raise(number);
+    }
+    std::_Exit(128 + number);
+}
+
 void obey_ending_signals(sigset_t signals, Console &console, const std::function<std::string()> &last_words) {
     int number = 0;
     while (::sigwait(&signals, &number) != 0) {}
     std::thread([number] {
         std::this_thread::sleep_for(std::chrono::seconds(1));
-        std::_Exit(128 + number);
+        end_by(number);
     }).detach();
     console.note(last_words());
     console.flush();
-    std::_Exit(128 + number);
+    end_by(number);
 }
 
 }  // namespace dcs::commands

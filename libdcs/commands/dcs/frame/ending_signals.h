@@ -13,8 +13,11 @@ class Console;
 sigset_t block_ending_signals();
 // Whether one of them has come since, and is still to be taken.
 bool is_asked_to_end();
-// For a thread of its own: at the first of these signals notes `last_words()` and ends the process with 128 + its
-// number. A reader that takes nothing more, as a pager, holds that up for a second at most.
+// Ends the process: by SIGINT itself, as the shell of a script would take an exit code for the program's own decision
+// and go on; after another signal with 128 + its number.
+[[noreturn]] void end_by(int number);
+// For a thread of its own: at the first of these signals notes `last_words()` and ends the process by it. A reader that
+// takes nothing more, as a pager, holds that up for a second at most.
 [[noreturn]] void obey_ending_signals(sigset_t signals, Console &console,
                                       const std::function<std::string()> &last_words);
 

@@ -41,10 +41,7 @@ int explain_grains(const Call &call) {
 
 // What people start again to go on with the session: the ident of a command is a digest.
 std::string program_of(const Session &session) {
-    if (session.command.empty()) return session.ident;
-    std::string command = session.command;
-    if (const std::size_t at = command.find(" --new "); at < command.find(" -- ")) command.erase(at, 6);
-    return "`" + command + "`";
+    return session.command.empty() ? session.ident : "`" + session.command_again() + "`";
 }
 
 // Of a grain that has ended, or is of a closed session: the programs that take the session up again run what failed.

@@ -30,7 +30,10 @@ OpenedMap failed(const Failure &failure) { return {.failure = failure}; }
 std::string name_of(const Session &session) { return "session " + std::to_string(session.session); }
 
 // Without the list of inputs behind CMD.
-std::string_view words_of_command(std::string_view command) { return command.substr(0, command.find(" ::: ")); }
+std::string words_of_command(const Session &session) {
+    const std::string command = session.command_again();
+    return command.substr(0, command.find(" ::: "));
+}
 
 // "since 07:12:03", with the day if that is another one; empty if unknown.
 std::string since_text(pid_t pid) {
@@ -197,9 +200,9 @@ OpenedMap Opening::begin_other(const std::vector<Session> &own) {
     if (opened.failure || own.empty()) return opened;
     const SessionsAnswer ours = sessions_of({std::to_string(opened.session)});
     if (ours.failure || ours.sessions[0].command.empty()) return opened;
-    const std::string_view words = words_of_command(ours.sessions[0].command);
+    const std::string words = words_of_command(ours.sessions[0]);
     const auto same = std::find_if(own.rbegin(), own.rend(), [&](const Session &other) {
-        return other.ident.starts_with("map-") && words_of_command(other.command) == words;
+        return other.ident.starts_with("map-") && words_of_command(other) == words;
     });
     if (same != own.rend())
         opened.how += "; " + ran_before(*same, "the same words with other inputs, files or environment, or elsewhere");
@@ -312,8 +315,14 @@ OpenedMap Opening::named(int number, const std::vector<Session> &own) {
 
 OpenedMap Opening::newest(const std::vector<Session> &own) {
     const Session *last = nullptr;
-    for (const Session &session : own)
-        if (is_run_of(session.ident, base_) && !session.damaged()) last = &session;
+    // Of a sweep by an exported variable, each has its own.
+    for (auto session = own.rbegin(); session != own.rend(); ++session) {
+        if (!is_run_of(session->ident, base_) || session->damaged()) continue;
+        const auto first = grain_now(session->user, session->session, 1);
+        const bool alike = !first || !values_differ(first->env, now_.environment(1));
+        if (last == nullptr || alike) last = &*session;
+        if (alike) break;
+    }
     const bool complete = last != nullptr && end_of_run(*last) == RunEnd::complete;
     if (asked("replay") && !complete) {
         const std::string why = last == nullptr ? "this map has not run yet" : name_of(*last) + " is not complete";

@@ -75,6 +75,12 @@ std::string Session::what(std::size_t columns) const {
     return shortened(printable(typed), columns);
 }
 
+std::string Session::command_again() const {
+    std::string again = command;
+    if (const std::size_t at = again.find(" --new "); at < again.find(" -- ")) again.erase(at, 6);
+    return again;
+}
+
 // The ident is submit-DIGEST.FILES-GRAINS-SUFFIX, or that of a map; of one that leaves out what maps of shorter lists
 // have finished, how many those are is not known.
 int Session::declared() const {

@@ -45,6 +45,7 @@ struct Session : wire::SessionRow {
     std::string name() const;  // "7", or "ann/7" if it is not the caller's
     // What tells it from others: the user's label, what was typed; else the name that its control program has.
     std::string what(std::size_t columns) const;
+    std::string command_again() const;  // which goes on with it: without --new
     int declared() const;       // of a `dcs map` or `dcs submit`: grains of its list or file; else, or not known: 0
     int not_submitted() const;  // of those
     std::int64_t grains() const { return std::int64_t{ready} + running + finished + killed + not_submitted(); }

@@ -147,6 +147,21 @@ std::vector<std::string> steady_environment(char **environment, const std::strin
     return as_list(variables);
 }
 
+bool values_differ(const std::vector<std::string> &before, const std::vector<std::string> &now) {
+    static const auto names = dcs::words_of(
+        "TERM COLORTERM DISPLAY WAYLAND_DISPLAY XAUTHORITY LANG LANGUAGE LS_COLORS HOME USER LOGNAME SHELL MAIL "
+        "HOSTNAME TMPDIR");
+    return std::ranges::any_of(now, [&](const std::string &entry) {
+        const std::string name = entry.substr(0, entry.find('=') + 1);
+        const std::string_view word(name.data(), name.empty() ? 0 : name.size() - 1);
+        const bool of_terminals = word.ends_with("PATH") || word.starts_with("LC_") || word.starts_with("XDG_") ||
+                                  word.starts_with("DCS_") || word.starts_with("TERM_") ||
+                                  std::ranges::find(names, word) != names.end();
+        const auto was = std::ranges::find_if(before, [&](const std::string &one) { return one.starts_with(name); });
+        return !of_terminals && was != before.end() && *was != entry;
+    });
+}
+
 std::string variables_that_differ(const std::vector<std::string> &before, const std::vector<std::string> &now) {
     constexpr std::size_t most_named = 3;
     std::vector<std::string> entries, names;

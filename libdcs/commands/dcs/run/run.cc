@@ -136,12 +136,12 @@ void obey_signals(sigset_t signals, const std::atomic<int> &opened, std::atomic<
     if (ending.exchange(true)) return;  // everything is over anyway
     const int session = opened.load();
     if (session == 0) std::fprintf(stderr, "dcs run: interrupted: nothing was submitted\n");
-    if (session == 0) std::_Exit(128 + number);
+    if (session == 0) end_by(number);
     std::thread([session, number] {
         const bool killed = d_pool_gkill(&this_pool(), session, grain_number) == NO_ERROR;
         end_session(session);
         if (killed && number != SIGPIPE) std::fprintf(stderr, "dcs run: interrupted: the grain was killed\n");
-        std::_Exit(128 + number);
+        end_by(number);
     }).detach();
     // One press may come as several signals, as from timeout(1), which signals its child and then its group.
     const Instant began = boot_clock(), end = began + seconds(end_patience_s);
@@ -154,7 +154,7 @@ void obey_signals(sigset_t signals, const std::atomic<int> &opened, std::atomic<
                  "dcs run: the scheduler does not answer, so the grain of session %d may keep running; "
                  "`dcs session close %d` ends it\n",
                  session, session);
-    std::_Exit(128 + number);
+    end_by(number);
 }
 
 // No host can start the program: the hosts' reasons are more useful than the fact. As in a shell, a program that

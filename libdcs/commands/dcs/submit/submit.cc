@@ -137,7 +137,7 @@ void take_up(const Job &job, const Session &last, OpenedJob &opened, Console &co
                                            " failed or did not run, and are tried again (--new runs all)";
         reopen = !opened.complete && last.terminated();
     }
-    if (!opened.complete) opened.environment = other_environment(last, failed.empty() ? 1 : failed.front(), grains_are);
+    opened.environment = other_environment(last, failed.empty() ? 1 : failed.front(), grains_are);
     if (auto wrong = submit_again(last, failed, grains_are))
         return void(opened.failure = with_new_hint(*wrong, last.session));
     int error = d_pool_get_auth(&this_pool(), last.ident.c_str());
