@@ -30,7 +30,7 @@ struct Checked {
 };
 // not_found: the program is not here.
 Result<Checked> check_file(const ConfiguredDaemon &daemon, const std::string &file);
-// The same, and what is required but not in the file is there, as by its unit: values are checked together, too.
+// The same with what the file leaves to the daemon's unit, so that values are checked together, too.
 Result<Checked> check_for_unit(const ConfiguredDaemon &daemon, const std::string &file);
 // The same of any arguments.
 Result<Checked> check_with(const ConfiguredDaemon &daemon, std::vector<std::string> arguments);
