@@ -95,7 +95,7 @@ def deaf_to_signals(host):
     assert moved["host"] != where and moved["moves"][-1]["reason"] == "host_closed", moved
     host.pool.dcs("host", "set", where, "--slots", "1")
     process.send_signal(signal.SIGINT)  # dcs run kills its grain
-    assert process.wait(timeout=300) == 128 + signal.SIGINT
+    assert process.wait(timeout=300) == -signal.SIGINT
 
 
 def hidden_process(host):
