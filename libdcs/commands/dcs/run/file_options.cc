@@ -98,6 +98,7 @@ static std::string place_of(const std::string &path) {
     std::error_code error;
     if (folder.empty())
         folder = std::filesystem::weakly_canonical(std::filesystem::current_path(error) / whole.parent_path(), error);
+    if (error) folder = whole.parent_path();  // it cannot be looked at, which is said elsewhere
     return folder + "/" + whole.filename().string();
 }
 
