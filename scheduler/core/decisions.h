@@ -204,9 +204,15 @@ bool reinstate(Draft &d, const GrainKey &key);
 // and has run less. False: it does not.
 bool take_back(Draft &d, const GrainKey &key, const wire::HeldGrain &held, HostId id);
 
-// ---- restart --and-after (forget_after.cc) --------------------------------------------------
+// ---- once more (begin_again.cc) --------------------------------------------------------------
 // A grain that is over is as submitted, at the front of its queue. What it used stays on its account; its leases go on.
 void begin_again(Draft &d, const GrainKey &key);
+// The same, but one that failed after a checkpoint goes on from it.
+void go_on_again(Draft &d, const GrainKey &key);
+// Of a grain that fails: where it would go on. Before what it wrote last is added.
+void note_checkpoint(Course &course);
+
+// ---- restart --and-after (forget_after.cc) --------------------------------------------------
 // The grain is there. `forgets`: so many submissions the caller expects to go, else nothing happens.
 void forget_after(Draft &d, const Caller &caller, const GrainKey &key, std::int32_t forgets);
 

@@ -8,32 +8,6 @@
 
 namespace dcs::core {
 
-void begin_again(Draft &d, const GrainKey &key) {
-    const Grain &old = *d.state.grain(key);
-    Grain &g = d.grain(key);
-    if (old.own_tree) {
-        d.write(key, File::grain_out, 0, {});
-        d.write(key, File::grain_err, 0, {});
-        d.write(key, File::grain_checkpoint, 0, {});
-        d.write(key, File::grain_message, 0, {});
-    }
-    g.become(Ready{d.take_front(key.session)});
-    Course &course = g.course.edit();
-    Recent &recent = g.recent.edit();
-    course.failures = recent.failures_there = course.returns = 0;
-    recent.failed_on = g.lessee = no_host;
-    course.old_lease = OldLease{};
-    course.nogo = std::vector<HostId>();
-    course.input_position = 0;
-    course.sequence = course.told = 0;
-    course.checkpoint_length = course.out_length = course.err_length = course.result_offset = 0;
-    course.message_length = 0;
-    course.kept = Kept();
-    course.checkpoint_sum = course.message_sum = course.out_sum = course.err_sum = 0;
-    if (!g.files->outputs.empty())
-        for (wire::GrainFile &file : g.files.edit().outputs) file.digest.clear(), file.size = 0;
-}
-
 namespace {
 
 void erase(Draft &d, const GrainKey &key, const Grain &old, std::set<HostId> &freed) {

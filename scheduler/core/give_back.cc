@@ -92,6 +92,7 @@ void give_up(Draft &d, const GrainKey &key, HostId id, int code, const std::stri
     SessionInfo &info = d.info(key.session);
     Course &course = g.course.edit();
     Payload words{.bytes = std::make_shared<const std::string>(std::string(given_up_words) + why + "\n")};
+    note_checkpoint(course);
     if (g.own_tree) {
         d.write(key, File::grain_err, course.err_length, words);
         course.err_length += words.size();

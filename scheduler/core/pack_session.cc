@@ -23,7 +23,7 @@ void move_in(Draft &d, const GrainKey &key, File file, std::uint64_t &length, co
 
 bool packable(const Grain &g) {
     const std::uint64_t params = g.params_own_file ? g.params_length : 0;
-    return g.own_tree && g.is_over() &&
+    return g.own_tree && g.is_over() && !g.course->kept->goes_on &&
            params + g.course->out_length + g.course->err_length + g.course->checkpoint_length +
                    g.course->message_length <=
                limits::packed_grain_bytes;

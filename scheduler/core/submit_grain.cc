@@ -200,14 +200,21 @@ Shared<wire::Demands> near_demands(const State &state, const SessionKey &key,
     return next == grains.begin() ? Shared<wire::Demands>() : std::prev(next)->second.demands;
 }
 
+// From its checkpoint only as the same grain, in whatever environment: with other words or files it is another.
+void run_again(Submission &s, const SubmitGrain &call) {
+    const GrainKey key{s.key, call.grain};
+    const Fingerprint recorded = s.d.state.grain(key)->fingerprint;
+    const bool same = recorded == call.fingerprint;
+    if (same || recorded == call.as_demanded) go_on_again(s.d, key);
+    else begin_again(s.d, key);
+    if (!same) s.amended.push_back(&call);
+}
+
 void submit(Submission s) {
     if (Status room = check_room(s); !room) return s.d.refuse(s.caller, room);
     Shared<wire::Demands> near = near_demands(s.d.state, s.key, s.fresh);
     for (const SubmitGrain *call : s.fresh) near = record(s.d, s.caller, *call, {s.key, call->grain}, near);
-    for (auto call = s.again.rbegin(); call != s.again.rend(); ++call) {
-        begin_again(s.d, {s.key, (*call)->grain});
-        if (s.d.state.grain({s.key, (*call)->grain})->fingerprint != (*call)->fingerprint) s.amended.push_back(*call);
-    }
+    for (auto call = s.again.rbegin(); call != s.again.rend(); ++call) run_again(s, **call);
     for (const SubmitGrain *call : s.amended) near = amend(s.d, *call, {s.key, call->grain}, near);
     for (const GrainNumber number : s.repeated) try_again(s.d, {s.key, number});
     for (const SubmitGrain *call : s.fresh) forgive_program(s.d, {s.key.user, call->program});

@@ -151,6 +151,8 @@ void finish_grain(Taking &t) {
     Course &course = g.course.edit();
     const Payload said{std::make_shared<const std::string>(limit_line(t))};
     const std::uint64_t size = r.out.size() + r.err.size() + said.size();
+    take_files(t);
+    if (r.signal != 0 || r.exit_code != 0 || g.files->lacks_output()) note_checkpoint(course);
     if (t.brings()) course.sequence = r.last_seq;
     if (!g.own_tree && size <= shared_bytes) {
         course.result_offset = info.results_length;
@@ -166,7 +168,6 @@ void finish_grain(Taking &t) {
         append(t, File::grain_err, course.err_length, course.err_sum, t.share(r.err));
         append(t, File::grain_err, course.err_length, course.err_sum, said);
     }
-    take_files(t);
     note_pace(t.d, t.host);
     end_grain(t.d, t.key, t.host, r.signal, r.exit_code);
     settle_blame(t.d, t.key, t.host);

@@ -39,6 +39,11 @@ template <> struct Fields<core::Kept> {
         a.field(2, "start", &K::start, "that this incarnation began with");
         a.field(3, "before", &K::before, "that the incarnation before it began with");
         a.field(4, "saved", &K::saved, "sum over the incarnations that did not begin at nothing");
+        a.field(5, "goes_on", &K::goes_on, "it failed, and may go on from its newest checkpoint", "0.2");
+        a.field(6, "out_length", &K::out_length, "of its output at that checkpoint", "0.2");
+        a.field(7, "out_sum", &K::out_sum, "CRC-32C of that output", "0.2");
+        a.field(8, "err_length", &K::err_length, "of its error output at that checkpoint", "0.2");
+        a.field(9, "err_sum", &K::err_sum, "CRC-32C of that error output", "0.2");
     }
     static bool valid(const core::Kept &k) { return k.held >= 0 && k.start >= 0 && k.before >= 0 && k.saved >= 0; }
 };

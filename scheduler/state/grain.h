@@ -65,12 +65,16 @@ struct Shape {
     auto operator<=>(const Shape &) const = default;
 };
 
-// Processor time that checkpoints hold, in microseconds: of a grain that wrote one.
+// What checkpoints hold: of a grain that wrote one. Processor time in microseconds; and, once it has failed, how far its
+// streams had come at the newest one, where it goes on if it is submitted again.
 struct Kept {
     std::int64_t held = 0;    // that the newest checkpoint holds, from the grain's beginning on
     std::int64_t start = 0;   // that the present or last incarnation began with
     std::int64_t before = 0;  // that the incarnation before it began with
     std::int64_t saved = 0;   // summed over the incarnations that did not begin at nothing
+    std::uint64_t out_length = 0, err_length = 0;
+    std::uint32_t out_sum = 0, err_sum = 0;
+    bool goes_on = false;  // the four before are known
     bool operator==(const Kept &) const = default;
 };
 

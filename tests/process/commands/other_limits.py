@@ -2,9 +2,10 @@
 """The same command with other limits or in another environment: what failed and what never ran takes them, what finished stays. A failed attempt that is
 repeated leaves the last line of its standard error."""
 import os
+import shutil
 import subprocess
 
-from pool import Pool, program, tells, wait_for
+from pool import ROOT, Pool, program, tells, wait_for
 
 
 def runs_of(folder, item):
@@ -163,10 +164,51 @@ def longer_array(pool, folder):
     assert tells(submit(6, cwd=elsewhere), "ran this file with other contents"), "the same file in other words"
 
 
+GRAIN = """#!/usr/bin/python3
+import sys, time
+import dcs_grain
+dcs_grain.handler()
+rounds = int(dcs_grain.text.readline() or 0)
+print("round", rounds, flush=True)
+if rounds < 2:
+    with dcs_grain.checkpoint("on the way") as state:
+        state.write("%d\\n" % (rounds + 1))
+    print("behind the checkpoint", flush=True)
+    time.sleep(600 * (sys.argv[1] == "long"))
+    sys.exit(3)
+"""
+
+
+def from_the_checkpoint(pool, folder):
+    """What failed after a checkpoint, or came to its limit of time, goes on from it when the same command runs again, also after a
+    kill of the scheduler; what it wrote behind it goes. --and-after lets one begin at its beginning."""
+    with open(os.path.join(folder, "grain"), "w") as file:
+        file.write(GRAIN)
+    os.chmod(os.path.join(folder, "grain"), 0o755)
+    shutil.copy(os.path.join(ROOT, "libdcs/python/dcs_grain.py"), folder)
+    with open(os.path.join(folder, "job.toml"), "w") as file:
+        file.write('[[grain]]\ncommand = ["./grain", "short"]\n')
+    words = {"map": ["--time", "20", "--", "./grain", ":::", "short", "long"], "submit": ["--wait", "job.toml"]}
+    for command, failed in (("map", 2), ("submit", 10)):
+        for end in ("round 0\nbehind the checkpoint\n", "round 0\nround 1\nbehind the checkpoint\n", "round 0\nround 1\nround 2\n"):
+            last = end.endswith("2\n")
+            if not last:
+                assert pool.kill("scheduler", "scheduler")
+                pool.up()
+            done = pool.dcs(command, *words[command], cwd=folder, check=False)
+            assert done.returncode == (0 if last else failed), done
+            assert end.startswith("round 0\nb") or tells(done.stderr, "again from the last checkpoint where there is one"), done
+            for grain in ((1, 2) if command == "map" else (1,)):
+                assert pool.dcs("grain", "cat", f"last:{grain}").stdout.decode() == end
+    pool.dcs("map", "--", "./grain", ":::", "one", cwd=folder, check=False)
+    pool.dcs("grain", "restart", "last:1", "--and-after")
+    assert pool.dcs("map", "--", "./grain", ":::", "one", cwd=folder, check=False).stdout.decode() == "round 0\nbehind the checkpoint\n"
+
+
 def main():
     with Pool(servers=1, slots=2) as pool:
         for part in (other_limits, other_limits_in_a_file, other_environment, interrupted_and_other, other_environment_of_a_file, longer_array,
-                     the_last_line_of_a_failed_attempt):
+                     the_last_line_of_a_failed_attempt, from_the_checkpoint):
             folder = os.path.join(pool.base, part.__name__)
             os.mkdir(folder)
             part(pool, folder)

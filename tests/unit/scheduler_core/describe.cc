@@ -235,7 +235,7 @@ std::string describe(const State &state, const Grain &g) {
     const Finished end = g.status() == GrainStatus::finished ? g.as<Finished>() : Finished{};
     if (g.status() == GrainStatus::finished) line.add("index", std::to_string(end.result_index));
     line.add("signal", end.signal).add("code", end.exit_code);
-    if (g.course->kept.get() != Kept())
+    if (g.course->kept->held > 0 || g.course->kept->saved > 0)
         line.add("held", std::to_string(g.course->kept->held)).add("saved", std::to_string(g.course->kept->saved));
     for (const HostId id : g.course->nogo.get()) line.add("nogo", host_name(state, id));
     return line;

@@ -95,4 +95,72 @@ TEST_CASE("a turn that could not be saved leaves the checkpoint before it, and t
     w.pool.verify();
 }
 
+TEST_CASE("what failed after a checkpoint goes on from it, and what it wrote behind it is written again") {
+    World w;
+    w.pool.verify_each_turn = true;
+    const GrainKey second{{"ann", 1}, 2};
+    wire::GrainSpec spec = copying_grain("0123456789");
+    spec.demands.attempts = 1;
+    const ConnId control = w.pool.control("ann", "prog");
+    const auto resume = [&] {
+        w.pool.ask<wire::OpenReply>(control, wire::OpenSession{1, wire::OpenMode::resume, true});
+    };
+    const auto course = [&] { return w.pool.turn->state().grain(second)->course.get(); };
+    const auto text_of = [&](const char *stream) {
+        return *w.pool.store->read(std::string("sessions/ann/1/g/2/") + stream, 0, 100);
+    };
+    const auto fails = [&] {
+        w.server.read();
+        w.server.finish(second, 3);
+        w.server.read();
+        CHECK(w.pool.turn->state().grain(second)->has_failed());
+        CHECK(text_of("out") == "0123456789");
+    };
+    resume();
+    w.server.checkpoint(key, 10);
+    w.server.read();
+    w.server.finish(key);
+    w.pool.ask<wire::Done>(control, wire::Gexec{1, 2, spec});
+    w.server.read();
+    REQUIRE(w.file("out") != "none");
+    w.server.checkpoint(second, 4);
+    fails();
+    w.pool.ask<wire::Done>(control, wire::CloseSession{"", 1, 2});
+    for (int i = 0; i < 20; ++i) w.pool.turn->tidy(), w.pool.pump();
+    CHECK(w.file("out") == "none");  // packed, as it succeeded
+    w.server.disconnect();
+    w.pool.restart();
+    REQUIRE(course().checkpoint_length > 0);
+    const auto again = [&] { return wire::Gexec{1, 2, spec, true, true, true}; };
+    const ConnId later = w.pool.control("ann", "prog");
+    w.pool.ask<wire::OpenReply>(later, wire::OpenSession{1, wire::OpenMode::reopen, true});
+    w.server.connect();
+    spec.env.push_back("WELL=1");
+    spec.demands.wall_s = 60;
+    CHECK(w.pool.refusal(later, again()) == Code::ok);
+    w.server.read();  // with that checkpoint, as the model server requires
+    CHECK(w.server.held.at(second).base == 4);
+    CHECK(text_of("out") == "0123");
+    fails();
+    CHECK(w.pool.refusal(later, again()) == Code::ok);
+    w.server.read();
+    CHECK(w.server.held.at(second).base == 4);
+    w.server.checkpoint(second, 2);
+    fails();
+    CHECK(w.pool.refusal(later, again()) == Code::ok);
+    w.server.read();
+    CHECK(w.server.held.at(second).base == 6);
+    fails();
+    spec.argv[1] = "other";  // is not the same grain any more
+    CHECK(w.pool.refusal(later, again()) == Code::ok);
+    w.server.read();
+    CHECK(w.server.held.at(second).base == 0);
+    CHECK(course().checkpoint_length == 0);
+    CHECK(text_of("out").empty());
+    w.server.finish(second);
+    w.server.read();
+    CHECK(text_of("out") == "0123456789");
+    w.pool.verify();
+}
+
 }  // namespace dcs::test::checkpoint_files

@@ -262,7 +262,8 @@ std::optional<Failure> Opening::begin_again(Session &session, const std::vector<
 
 OpenedMap Opening::run_failed_ones(Session session) {
     std::vector<int> grains;
-    if (const auto wrong = failed_grains(session, grains)) return failed(*wrong);
+    std::string from;
+    if (const auto wrong = failed_grains(session, grains, from)) return failed(*wrong);
     if (const auto wrong = begin_again(session, grains)) return failed(*wrong);
     return again(session);
 }
@@ -270,7 +271,8 @@ OpenedMap Opening::run_failed_ones(Session session) {
 // All of it was written out. A rerun starts over, or runs only failed grains if nothing has changed since.
 OpenedMap Opening::after_complete(Session session) {
     std::vector<int> grains;
-    if (const auto wrong = failed_grains(session, grains)) return failed(*wrong);
+    std::string from;
+    if (const auto wrong = failed_grains(session, grains, from)) return failed(*wrong);
     if (!refused_.empty()) return begin_all("; " + refused_ + ", so all run");
     const std::int64_t bad = without_result(session) + std::ssize(grains);
     const std::string last = "; the last run, " + name_of(session) + ", ";
@@ -284,8 +286,8 @@ OpenedMap Opening::after_complete(Session session) {
     if (const auto wrong = begin_again(session, grains)) return failed(*wrong);
     OpenedMap opened = take_up(session, session.terminated(),
                                of_grains(bad) + (grains.empty() ? " had no result" : " failed") +
-                                   " in the last run and " + (bad == 1 ? "runs" : "run") +
-                                   " again, the other outputs are that run's (--new runs all)" + repaired);
+                                   " in the last run and " + (bad == 1 ? "runs" : "run") + " again" + from +
+                                   ", the other outputs are that run's (--new runs all)" + repaired);
     opened.done_before = left() - bad;
     return opened;
 }

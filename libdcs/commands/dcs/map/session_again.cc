@@ -15,12 +15,15 @@ std::string ran_before(const Session &session, const std::string &what) {
            (left ? " (`dcs session close " + number + "` ends it)" : "");
 }
 
-std::optional<Failure> failed_grains(const Session &session, std::vector<int> &grains) {
+std::optional<Failure> failed_grains(const Session &session, std::vector<int> &grains, std::string &from) {
     Info info;
     if (const Status s = info.ask(wire::QueryType::grains, session.user, session.session); !s)
         return call_failure("session " + std::to_string(session.session), s);
-    for (const wire::GrainRow &row : info.grains)
-        if (row.state == "killed" || is_failed(row)) grains.push_back(row.grain);
+    for (const wire::GrainRow &row : info.grains) {
+        if (row.state != "killed" && !is_failed(row)) continue;
+        grains.push_back(row.grain);
+        if (row.state != "killed" && row.checkpoint_length > 0) from = ", from the last checkpoint where there is one";
+    }
     return std::nullopt;
 }
 

@@ -128,13 +128,14 @@ void take_up(const Job &job, const Session &last, OpenedJob &opened, Console &co
     opened.how = "continues, " + std::to_string(last.finished) + of_all + " finished already";
     bool reopen = false;
     if (last.terminated() || all_ended_some_failed(last)) {
-        if ((opened.failure = failed_grains(last, failed))) return;
+        std::string from;
+        if ((opened.failure = failed_grains(last, failed, from))) return;
         const std::int64_t bad =
             job.file.count - (last.finished + last.killed) + static_cast<std::int64_t>(failed.size());
         opened.complete = bad <= 0;
         opened.how = opened.complete ? "is complete (--new runs it again)"
-                                     : std::to_string(bad) + of_all +
-                                           " failed or did not run, and are tried again (--new runs all)";
+                                     : std::to_string(bad) + of_all + " failed or did not run, and are tried again" +
+                                           from + " (--new runs all)";
         reopen = !opened.complete && last.terminated();
     }
     opened.environment = other_environment(last, failed.empty() ? 1 : failed.front(), grains_are);
