@@ -48,34 +48,39 @@ def environment_and_limits(pool, folder):
     pool.env["COLOUR"] = "blue"
     with open(os.path.join(folder, "well"), "w"):
         pass
-    pool.dcs("map", "--time", "600", *command, cwd=folder)
+    pool.dcs("map", "--time", "600", "--resume-failed", *command, cwd=folder)
     row = pool.json("grain", "show", "last:1")["grain"]
     assert row["wall_s"] == 600 and "COLOUR=blue" in row["env"], row
 
 
 def killed_and_changed(pool, folder):
-    """Killed when a part had run, and again in another environment: what the first run submitted keeps its own, the rest has the
-    new one, and a run to the end closes the session."""
-    command = [f"{pool.bin}/dcs", "map", "-j2", "--", "sh", "-c", "until test -e $1; do sleep 0.05; done; echo $1 $COLOUR", "sh", ":::",
+    """Killed when a part had run, and again in another environment: refused, unless the session is named. Then what the first run
+    submitted keeps its own, the rest has the new one, and a run to the end closes the session."""
+    dcs = [f"{pool.bin}/dcs", "map", "-j2"]
+    command = ["--", "sh", "-c", "until test -e $1; do sleep 0.05; done; echo $1 $COLOUR", "sh", ":::",
                *(f"{folder}/go-{number}" for number in range(1, 7))]
 
-    def begun(colour, ended):
+    def begun(colour, ended, *options):
         """A run in this environment that is killed when so many grains have ended."""
         for number in range(1, ended + 1):
             with open(f"{folder}/go-{number}", "a"):
                 pass
-        run = subprocess.Popen(command, env=dict(pool.env, COLOUR=colour), cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        run = subprocess.Popen([*dcs, *options, *command], env=dict(pool.env, COLOUR=colour), cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         wait_for("grains that have ended", lambda: pool.json("session", "show", "last")["session"]["finished"] >= ended and
                  len(pool.json("grain", "ls", "last")["grains"]) >= ended + 2)
         run.kill()
         run.wait()
     pool.dcs("map", "--", "true", ":::", "1", cwd=folder)  # `last` is another one
     begun("red", 1)
-    begun("blue", 2)
+    done = subprocess.run([*dcs, *command], env=dict(pool.env, COLOUR="blue"), cwd=folder, capture_output=True, timeout=300)
+    session = pool.json("session", "show", "last")["session"]["session"]
+    assert done.returncode != 0 and tells(done.stderr, f"the environment (COLOUR) has changed since session {session} began"), done
+    assert tells(done.stderr, f"--session {session} continues --new starts over"), done
+    begun("blue", 2, "--session", str(session))
     for number in range(3, 7):
         with open(f"{folder}/go-{number}", "w"):
             pass
-    done = subprocess.run(command, env=dict(pool.env, COLOUR="blue"), cwd=folder, capture_output=True, timeout=300)
+    done = subprocess.run([*dcs, "--session", "last", *command], env=dict(pool.env, COLOUR="blue"), cwd=folder, capture_output=True, timeout=300)
     assert done.returncode == 0 and tells(done.stderr, "environment differs (COLOUR) others keep theirs"), done
     colours = [line.split()[1] for line in done.stdout.decode().splitlines()]
     assert colours == ["red"] * 3 + ["blue"] * 3, colours
@@ -103,6 +108,27 @@ done""")
     subprocess.run(["bash", "sweep.sh"], env=pool.env, cwd=folder, check=True, timeout=300)
     outs = ["".join(open(f"{folder}/out.{t}").read().split()) for t in (1, 2, 3)]
     assert outs == ["1a", "2a", "3a"], outs
+
+
+def swept_with_a_failure(pool, folder):
+    """What failed for one value does not run with the next one beside that one's results; detached passes do not share a session."""
+    def swept(t, *options, check=True):
+        words = ["--", "sh", "-c", 'echo $T$1; test $T$1 != 1b || exit 1; until test -e go; do sleep 0.05; done', "sh", ":::", "a", "b"]
+        return subprocess.run([program("dcs"), "map", *options, *words], env=dict(pool.env, T=t), cwd=folder, capture_output=True,
+                              timeout=300, check=check)
+    with open(f"{folder}/go", "w"):
+        pass
+    assert swept("1", check=False).stdout == b"1a\n1b\n"
+    done = swept("2")
+    assert done.stdout == b"2a\n2b\n" and tells(done.stderr, "1 that failed the environment (T) has changed all run"), done
+    os.remove(f"{folder}/go")
+    swept("3", "--detach")
+    done = swept("4", "--detach", check=False)
+    assert done.returncode != 0 and tells(done.stderr, "the environment (T) has changed"), done
+    swept("4", "--detach", "--new")
+    with open(f"{folder}/go", "w"):
+        pass
+    assert [swept(t).stdout for t in "43"] == [b"4a\n4b\n", b"3a\n3b\n"]
 
 
 JOB = """[[grain]]
@@ -287,6 +313,7 @@ def main():
         detached_again(pool, folder)
         edited_program(pool, folder)
         swept(pool, folder)
+        swept_with_a_failure(pool, folder)
         done_ones_are_closed_at_once(pool)
         last_host(pool)
         closed_descriptor(pool)

@@ -117,11 +117,16 @@ TEST_CASE("sessions of --new belong to the same map") {
 TEST_CASE("variables that two environments do not have in common, without their values") {
     const Words env = {"A=1", "HOME=/root", "PATH=/bin"};
     CHECK(variables_that_differ(env, env).empty());
-    CHECK_FALSE(values_differ(env, env));
-    CHECK(values_differ(env, {"A=2", "HOME=/root", "PATH=/bin"}));
-    CHECK_FALSE(values_differ(env, {"HOME=/home/ann", "PATH=/sbin"}));
-    CHECK_FALSE(values_differ(env, {"A=1", "AA=2", "B=3"}));
-    CHECK_FALSE(values_differ({}, {"A=1"}));
+    CHECK(changed_values(env, env).empty());
+    CHECK(changed_values(env, {"A=2", "HOME=/root", "PATH=/bin"}) == "A");
+    CHECK(changed_values(env, {"HOME=/home/ann", "PATH=/sbin"}).empty());
+    CHECK(changed_values(env, {"A=1", "AA=2", "B=3"}).empty());
+    CHECK(changed_values({}, {"A=1"}).empty());
+    const auto job = [](const std::string &n) {
+        return Words{"KRB5CCNAME=/tmp/" + n,     "LC_ALL=" + n,       "MY_PATH=/data/" + n,
+                     "SLURM_ARRAY_TASK_ID=" + n, "SLURM_JOB_ID=" + n, "SUDO_COMMAND=" + n};
+    };
+    CHECK(changed_values(job("1"), job("2")) == "MY_PATH, SLURM_ARRAY_TASK_ID");
     CHECK(variables_that_differ(env, {"A=2", "HOME=/root", "PATH=/bin"}) == "A");
     CHECK(variables_that_differ(env, {"A=1", "PATH=/sbin"}) == "HOME, PATH");
     CHECK(variables_that_differ({}, {"A=1", "B", "C=3", "D=4", "E=5"}) == "A, B, C and 2 more");

@@ -85,8 +85,10 @@ private:
     // Of its own settings, which may be others.
     std::string base_of(const Session &session) const { return session.ident.substr(0, base_.size()); }
     std::string recorded(const Session &session) const { return fingerprint_in(session.ident, base_of(session)); }
-    std::string changed_files(const Session &session) const {
-        return changed_under(session, recorded(session), files_, map_.plan, map_.words);
+    // With other files or values results would be of two kinds.
+    std::string changed_for(const Session &session) const {
+        const std::string files = changed_under(session, recorded(session), files_, map_.plan, map_.words);
+        return files.empty() ? values_ : files;
     }
     std::int64_t ended_earlier() const {
         return std::count_if(earlier_.begin(), earlier_.end(),
@@ -111,6 +113,7 @@ private:
     std::vector<EarlierResult> earlier_;
     std::string refused_;                         // why those of a shorter list do not count, which they did once
     std::string environment_;                     // how it differs
+    std::string values_;                          // for people: the environment, if it has other values than it had
     bool begun_again_ = false;                    // what waits in the session is as it is submitted now
     std::optional<locks::SessionClaims> claims_;  // none: the user has no place for locks
 };
@@ -233,7 +236,7 @@ OpenedMap Opening::again(const Session &session) {
 
 // A run that was interrupted goes on, unless that would mix the results of two programs, or of versions of an input.
 OpenedMap Opening::resume(const Session &session) {
-    const std::string changed = changed_files(session), number = std::to_string(session.session);
+    const std::string changed = changed_for(session), number = std::to_string(session.session);
     const std::string hint = "--session " + number +
                              " continues it nevertheless; --new starts over, and `dcs session close " + number +
                              "` ends the old one";
@@ -277,7 +280,7 @@ OpenedMap Opening::after_complete(Session session) {
     const std::int64_t bad = without_result(session) + std::ssize(grains);
     const std::string last = "; the last run, " + name_of(session) + ", ";
     if (bad == 0) return begin_all(last + "is complete: all run again (--replay prints its outputs instead)");
-    if (const std::string changed = changed_files(session); !changed.empty())
+    if (const std::string changed = changed_for(session); !changed.empty())
         return begin_all(last + "had " + std::to_string(bad) +
                          (grains.empty() ? " without a result, and " : " that failed, and ") + changed +
                          " has changed since: all run (--resume-failed runs only what failed)");
@@ -321,9 +324,11 @@ OpenedMap Opening::newest(const std::vector<Session> &own) {
     for (auto session = own.rbegin(); session != own.rend(); ++session) {
         if (!is_run_of(session->ident, base_) || session->damaged()) continue;
         const auto first = grain_now(session->user, session->session, 1);
-        const bool alike = !first || !values_differ(first->env, now_.environment(1));
-        if (last == nullptr || alike) last = &*session;
-        if (alike) break;
+        const std::string other = first ? changed_values(first->env, now_.environment(1)) : "";
+        if (last != nullptr && !other.empty()) continue;
+        last = &*session;
+        values_ = other.empty() ? "" : "the environment (" + other + ")";
+        if (other.empty()) break;
     }
     const bool complete = last != nullptr && end_of_run(*last) == RunEnd::complete;
     if (asked("replay") && !complete) {

@@ -147,30 +147,46 @@ std::vector<std::string> steady_environment(char **environment, const std::strin
     return as_list(variables);
 }
 
-bool values_differ(const std::vector<std::string> &before, const std::vector<std::string> &now) {
+namespace {
+// Which are other ones at another terminal, at the next login or in the next job, and say nothing of the work.
+bool is_of_the_login(std::string_view name) {
     static const auto names = dcs::words_of(
-        "TERM COLORTERM DISPLAY WAYLAND_DISPLAY XAUTHORITY LANG LANGUAGE LS_COLORS HOME USER LOGNAME SHELL MAIL "
-        "HOSTNAME TMPDIR");
-    return std::ranges::any_of(now, [&](const std::string &entry) {
-        const std::string name = entry.substr(0, entry.find('=') + 1);
-        const std::string_view word(name.data(), name.empty() ? 0 : name.size() - 1);
-        const bool of_terminals = word.ends_with("PATH") || word.starts_with("LC_") || word.starts_with("XDG_") ||
-                                  word.starts_with("DCS_") || word.starts_with("TERM_") ||
-                                  std::ranges::find(names, word) != names.end();
-        const auto was = std::ranges::find_if(before, [&](const std::string &one) { return one.starts_with(name); });
-        return !of_terminals && was != before.end() && *was != entry;
-    });
+        "PATH MANPATH INFOPATH TERM COLORTERM DISPLAY WAYLAND_DISPLAY XAUTHORITY LANG LANGUAGE LS_COLORS HOME USER LOGNAME SHELL MAIL HOSTNAME "
+        "TMPDIR KRB5CCNAME PS1 PROMPT_COMMAND HISTFILE HISTSIZE HISTCONTROL EDITOR VISUAL PAGER LESS LESSOPEN MOTD_SHOWN "
+        "CONDA_SHLVL CONDA_PROMPT_MODIFIER GPG_AGENT_INFO SESSION_MANAGER DESKTOP_SESSION MANAGERPID NOTIFY_SOCKET");
+    static const auto families = dcs::words_of("LC_ XDG_ DCS_ TERM_ SUDO_ SLURM_ SYSTEMD_ GNOME_ KDE_ QT_ GTK_");
+    const auto begins = [&](std::string_view family) { return name.starts_with(family); };
+    return std::ranges::find(names, name) != names.end() ||
+           (std::ranges::any_of(families, begins) && !name.starts_with("SLURM_ARRAY_TASK_"));
 }
 
-std::string variables_that_differ(const std::vector<std::string> &before, const std::vector<std::string> &now) {
+// The first of them.
+std::string named(std::vector<std::string> names) {
     constexpr std::size_t most_named = 3;
-    std::vector<std::string> entries, names;
-    std::set_symmetric_difference(before.begin(), before.end(), now.begin(), now.end(), std::back_inserter(entries));
-    for (const std::string &entry : entries) names.push_back(printable(entry.substr(0, entry.find('='))));
-    names.erase(std::unique(names.begin(), names.end()), names.end());
     const std::size_t more = names.size() > most_named ? names.size() - most_named : 0;
     names.resize(names.size() - more);
     return joined(names) + (more > 0 ? " and " + std::to_string(more) + " more" : "");
+}
+
+std::string name_of(const std::string &entry) { return entry.substr(0, entry.find('=')); }
+}  // namespace
+
+std::string changed_values(const std::vector<std::string> &before, const std::vector<std::string> &now) {
+    std::vector<std::string> names;
+    for (const std::string &entry : now) {
+        const std::string name = name_of(entry);
+        const auto was = std::ranges::find_if(before, [&](const std::string &one) { return name_of(one) == name; });
+        if (!is_of_the_login(name) && was != before.end() && *was != entry) names.push_back(printable(name));
+    }
+    return named(std::move(names));
+}
+
+std::string variables_that_differ(const std::vector<std::string> &before, const std::vector<std::string> &now) {
+    std::vector<std::string> entries, names;
+    std::set_symmetric_difference(before.begin(), before.end(), now.begin(), now.end(), std::back_inserter(entries));
+    for (const std::string &entry : entries) names.push_back(printable(name_of(entry)));
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    return named(std::move(names));
 }
 
 void add_umask(std::vector<std::string> &environment) {

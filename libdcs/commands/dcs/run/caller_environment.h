@@ -32,10 +32,10 @@ std::vector<std::string> steady_environment(char **environment, const std::strin
 // For either of them: the caller's umask, DCS_UMASK=0022, which the grain gets.
 void add_umask(std::vector<std::string> &environment);
 bool is_volatile(std::string_view name);
-// Has a variable of both such lists another value? Not of those that differ between terminals and hosts.
-bool values_differ(const std::vector<std::string> &before, const std::vector<std::string> &now);
 // "HOME, PATH and 2 more": what two such lists do not have in common. No values, which may be secret.
 std::string variables_that_differ(const std::vector<std::string> &before, const std::vector<std::string> &now);
+// The same of variables that both have, with other values; not of those that differ between logins, terminals and jobs.
+std::string changed_values(const std::vector<std::string> &before, const std::vector<std::string> &now);
 
 // Options of `dcs run` and `dcs map` about where a command starts, and what is said of its session.
 
