@@ -14,7 +14,8 @@ from .spec import Grain, GrainRow
 CALL = "dcs_call.py"  # by which a host calls functions
 
 # Of DCS itself, and what differs between two terminals of one user though nothing is meant by it, as in the commands.
-_OURS = "DCS_AUTH_FD DCS_PATIENCE_S DCS_GRAIN_DIR DCS_GRAIN_SEQUENCE DCS_UMASK"
+_OURS = "DCS_AUTH_FD DCS_PATIENCE_S DCS_GRAIN_DIR DCS_GRAIN_SEQUENCE DCS_UMASK DCS_REPLAY_OF"
+_REPLAYED = "DCS_REPLAY_OF"  # dcs replay-check: what DCS_DIR was
 VOLATILE = ("_ OLDPWD PWD SHLVL LINES COLUMNS WINDOWID GPG_TTY TMUX TMUX_PANE STY WINDOW INVOCATION_ID JOURNAL_STREAM "
             "XDG_VTNR XDG_SEAT XDG_SEAT_PATH VTE_VERSION DESKTOP_STARTUP_ID XDG_ACTIVATION_TOKEN ITERM_SESSION_ID "
             "WT_SESSION PYTEST_CURRENT_TEST")
@@ -33,6 +34,10 @@ class Caller:
         self.env["DCS_UMASK"] = _umask()
         if pool_directory:
             self.env["DCS_DIR"] = os.fsdecode(pool_directory)
+        elif _REPLAYED in os.environ:
+            self.env["DCS_DIR"] = os.environ[_REPLAYED]
+        if not self.env.get("DCS_DIR"):
+            self.env.pop("DCS_DIR", None)
 
     def placed(self, fields: Mapping[str, Any]) -> Dict[str, Any]:
         """With the directory of a grain of these fields; one with files has its own."""

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Optional
@@ -22,9 +23,12 @@ class Future(concurrent.futures.Future):  # type: ignore[type-arg]
         self._cancelling = False
 
     def cancel(self) -> bool:
-        """Withdraws the grain, also a running one."""
+        """Withdraws the grain, also a running one. Not when asyncio gives up the wait for it, as it does on Ctrl-C and at timeouts: the
+        grain goes on, and a rerun takes its result."""
         if self.done():
             return self.cancelled()
+        if sys._getframe(1).f_globals.get("__name__") == "asyncio.futures":
+            return self._drop()
         self._cancelling = True  # when the grain is killed the session may have nothing left: no failure of this future
         try:
             self._executor.session.kill(self.grain)

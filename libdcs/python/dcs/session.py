@@ -16,7 +16,7 @@ from typing import Any, Collection, Deque, Iterator, List, Optional, Sequence, S
 
 from ._fields import Path
 from ._waiting import AT_THE_END_S, interruptible
-from .errors import CannotRun, Error, GrainDiffers, NothingLeft, NothingYet, ReplayEnd, SessionActive
+from .errors import CannotRun, Error, GrainDiffers, NothingLeft, NothingYet, ReplayEnd, SessionActive, SessionUnknown
 from .pool import Pool, default_pool, with_threads
 from .result import CResult, Result, result_of
 from .spec import Grain, check_names, orders
@@ -137,13 +137,14 @@ class Session:
         return type(error)(error.code, error.name, error.text, hint)
 
     def wait(self, timeout: Optional[float] = None) -> Result:
-        """The next result, in the order in which grains finished. NothingLeft when no more will come;
+        """The next result, in the order in which grains finished. NothingLeft when no more will come, ReplayEnd when the
+        session was closed before all of its grains had ended;
         TimeoutError after `timeout` seconds, after which it may be called again."""
         return self._next_explained(timeout, 1)
 
     def poll(self) -> Optional[Result]:
         """The next result if there is one, else None; NothingLeft as wait()."""
-        with contextlib.suppress(NothingYet):
+        with contextlib.suppress(NothingYet), self._explaining():
             interruptible(self._take_one)
         with self._changed:
             return self._ready.popleft() if self._ready else None
@@ -174,10 +175,6 @@ class Session:
                 result = self._next_explained(None, batch)
             except NothingLeft:
                 return
-            except ReplayEnd:
-                if self._unfinished() == 0:
-                    return
-                raise
             yield result
 
     def kill(self, number: int) -> None:
@@ -259,9 +256,16 @@ class Session:
             return [result_of(self.pool, self.number, row, row.grain_num in self._with_outputs) for row in rows[:count.value]]
 
     def _next_explained(self, timeout: Optional[float], most: int) -> Result:
-        try:
+        with self._explaining():
             return self._next(timeout, most)
+
+    @contextlib.contextmanager
+    def _explaining(self) -> Iterator[None]:
+        try:
+            yield
         except (CannotRun, ReplayEnd) as error:
+            if isinstance(error, ReplayEnd) and self._unfinished() == 0:
+                raise NothingLeft(NothingLeft.code, "D_E_NOTHING_LEFT", error.text, error.hint) from None
             raise self._explained(error) from None
 
     def _next(self, timeout: Optional[float], most: int) -> Result:
@@ -347,7 +351,7 @@ def _open(pool: Pool, number: int, mode: str, sent_reset: bool) -> int:
         return number
     try:
         pool.call(f"{mode}_ses", number, int(sent_reset))
-    except SessionActive:
+    except (SessionActive, SessionUnknown):  # it can be made active only when it was closed
         pool.call("resume_ses", number, int(sent_reset))
     return number
 

@@ -167,7 +167,7 @@ SessionsAnswer sessions_of(const SessionSelector &selector) {
             answer.sessions.push_back(std::move(session));
     }
     if (selector.which == SessionSelector::Which::last && !answer.sessions.empty() &&
-        answer.last_number > answer.sessions[0].session)
+        answer.last_number > answer.sessions[0].session && answer.last_number < numbers_in_a_row)
         if (auto failure = slid_to(answer.sessions[0], answer.last_number, selector.to_change))
             return {.failure = std::move(failure)};
     if (!answer.sessions.empty() || selector.which == SessionSelector::Which::all) return answer;

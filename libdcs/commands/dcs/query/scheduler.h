@@ -64,12 +64,15 @@ struct Session : wire::SessionRow {
 // "2 active, 1 done but not closed"
 std::string open_sessions_text(const std::vector<Session> &sessions);
 
+// Commands number sessions in a row below this; a higher number is of a program's own choice, and none follows it.
+inline constexpr int numbers_in_a_row = INT32_MAX / 2;
+
 // Sessions that a selector means, in ascending order; user and number are those of the rows. A
 // session that does not exist is a Failure; `all` may be empty.
 struct SessionsAnswer {
     std::vector<Session> sessions;
     std::vector<wire::StoredRow> stored;  // of their users
-    int last_number = -1;                 // of removed ones; -1: none
+    int last_number = -1;                 // of removed ones, the highest; -1: none
     std::optional<Failure> failure;
 };
 SessionsAnswer sessions_of(const SessionSelector &selector);

@@ -38,7 +38,7 @@ Status not_executable(const std::string &path) {
 // Names that belong to DCS and must not reach a grain.
 bool is_ours(std::string_view name) {
     return name == "DCS_AUTH_FD" || name == "DCS_PATIENCE_S" || name == "DCS_GRAIN_DIR" ||
-           name == "DCS_GRAIN_SEQUENCE" || name == "DCS_UMASK";
+           name == "DCS_GRAIN_SEQUENCE" || name == "DCS_UMASK" || name == "DCS_REPLAY_OF";
 }
 
 template <class Keep> std::map<std::string, std::string> pick(char **environment, const std::string &pool, Keep keep) {

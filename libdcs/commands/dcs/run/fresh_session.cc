@@ -18,7 +18,7 @@ namespace {
 constexpr int most_tries = 1000;  // others may take numbers at the same moment
 
 // No number comes twice, as long as there are some.
-int number_after(int removed) { return removed < INT32_MAX / 2 ? std::max(removed, 0) + 1 : 1; }
+int number_after(int removed) { return removed < numbers_in_a_row ? std::max(removed, 0) + 1 : 1; }
 
 // Their outputs stay. False: there are none.
 bool close_ended(const std::vector<Session> &sessions) {

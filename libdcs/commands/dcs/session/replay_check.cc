@@ -116,6 +116,8 @@ pid_t start(const Call &call, const Stage &stage, const std::vector<std::string>
     if (const pid_t child = ::fork(); child != 0) return child;
     ::pthread_sigmask(SIG_UNBLOCK, &ending, nullptr);
     if (call.format != Format::table) ::dup2(2, 1);  // standard output is for our own document
+    const char *directory = std::getenv("DCS_DIR");
+    ::setenv("DCS_REPLAY_OF", directory == nullptr ? "" : directory, 1);  // for grains that get an environment
     ::setenv("DCS_DIR", stage.pool().c_str(), 1);
     ::unsetenv("DCS_AUTH_FD");
     ::execvp(command[0].c_str(), argv.data());

@@ -144,6 +144,7 @@ void ReplayProxy::submitted(const Asked &asked) {
 void ReplayProxy::refused(const Asked &asked, const wire::ErrorReply &error) {
     const auto code = static_cast<Code>(error.code);
     if (code == Code::nothing_yet || code == Code::nothing_left) return;
+    if (code == Code::not_found) return;  // a content is missing: the library brings it and asks again
     const auto record = records_.find(asked.session);
     Replayed &replayed = replayed_[asked.session];
     if (code == Code::replay_end && record != records_.end() && replayed.whole(record->second)) {
