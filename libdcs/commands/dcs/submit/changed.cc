@@ -40,8 +40,7 @@ std::string whole_path(const std::string &directory, const std::string &name) {
 
 class NamedFiles {
 public:
-    NamedFiles(const JobFile &file, const std::vector<JobPart> &parts, std::int64_t since_ms)
-        : since_ms_(since_ms) {
+    NamedFiles(const JobFile &file, const std::vector<JobPart> &parts, std::int64_t since_ms) : since_ms_(since_ms) {
         for (std::size_t i = 0; i < parts.size(); ++i)
             for (std::int32_t n = 0; n < (parts[i].files.outputs.empty() ? 0 : file.grains[i].count()); ++n)
                 for (const auto &output : files_of_grain(file.grains[i], parts[i], file.grains[i].first + n).outputs)
@@ -112,8 +111,7 @@ std::string changed_in_job(const Session &session, const std::string &directory,
                 const bool shared = i < grain.command.size() && of_all(grain.command[i]);
                 if (shared && (n > 0 || (i == 1 && by_path && same_programs))) continue;
                 for (const std::string &name : {words[i], words[i].substr(words[i].find('=') + 1)})
-                    if (!own_directory || name.starts_with('/'))
-                        files.look(part.directory, name, shared ? all : own);
+                    if (!own_directory || name.starts_with('/')) files.look(part.directory, name, shared ? all : own);
             }
             const FileWords brought = files_of_grain(grain, part, number);
             for (std::size_t i = 0; i < brought.files.size(); ++i)

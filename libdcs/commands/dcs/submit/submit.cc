@@ -376,6 +376,7 @@ of `dcs run` without dashes: class, cores, memory, time, attempts, urgent, cwd, 
 The same file in the same directory is the same work, also with other demands and limits (time, memory, cores and so
 on) and in another environment: run again after an interruption, the command continues in its session; after failures it
 runs the failed grains and those that did not run, with what is new; a complete one prints how it ended.
+A warning names a file (program, word of command, file, image) that has changed since a grain that names it succeeded.
 Outputs: `dcs session cat N`. A grain that did not make one of its outputs, or whose output cannot be written here, has
 failed.
 
