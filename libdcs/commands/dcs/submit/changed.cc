@@ -38,6 +38,11 @@ std::string whole_path(const std::string &directory, const std::string &name) {
     return (std::filesystem::path(directory) / name).lexically_normal();
 }
 
+std::string words_of_change(const std::string &file, const std::string &session, const std::string &unless) {
+    return file + " has changed since " + session + " began; " + unless +
+           "results from before the change are kept. --new runs all grains again";
+}
+
 class NamedFiles {
 public:
     NamedFiles(const JobFile &file, const std::vector<JobPart> &parts, std::int64_t since_ms) : since_ms_(since_ms) {
@@ -65,12 +70,8 @@ public:
         std::string by_grains;
         for (const auto &[path, named] : files_) {
             if (named.written_ms <= named.by.succeeded) continue;
-            const bool some_ran = named.written_ms <= named.by.last;
-            const std::string text = named.name + " has changed since " + session + " began; " +
-                                     (some_ran ? "unless grains that name it wrote it, " : "") +
-                                     "results from before the change are kept. --new runs all grains again";
-            if (!some_ran) return text;
-            by_grains = text;
+            if (named.written_ms > named.by.last) return words_of_change(named.name, session, "");
+            by_grains = words_of_change(named.name, session, "unless grains that name it wrote it, ");
         }
         return by_grains;
     }
@@ -89,9 +90,12 @@ private:
 }  // namespace
 
 std::string changed_in_job(const Session &session, const std::string &directory, const JobFile &file,
-                           const std::vector<JobPart> &parts, bool same_programs) {
+                           const std::vector<JobPart> &parts, const std::string &programs) {
     const auto history = history_of(session);
-    if (!history) return "";
+    const std::string name = "session " + std::to_string(session.session);
+    const bool same_programs = programs.empty();
+    if (!history || (!history->whole && !same_programs))  // a version without a log began it
+        return same_programs ? "" : words_of_change(programs, name, "");
     NamedFiles files(file, parts, history->from_ms);
     for (std::size_t table = 0; table < parts.size(); ++table) {
         const JobGrain &grain = file.grains[table];
@@ -120,7 +124,7 @@ std::string changed_in_job(const Session &session, const std::string &directory,
             if (n == 0) files.look(directory, brought.image, all);
         }
     }
-    return files.changed("session " + std::to_string(session.session));
+    return files.changed(name);
 }
 
 }  // namespace dcs::commands

@@ -170,8 +170,8 @@ OpenedJob open_job(const Call &call, const Job &job, Console &console) {
             opened.other = ran_before(*same, "this file with other contents");
         return opened;
     }
-    opened.changed = changed_in_job(*last, job.directory, job.file, job.parts,
-                                    changed_since(last->ident, job.ident, job.files).empty());
+    opened.changed =
+        changed_in_job(*last, job.directory, job.file, job.parts, changed_since(last->ident, job.ident, job.files));
     take_up(job, *last, opened, console);
     return opened;
 }
