@@ -62,6 +62,22 @@ def results(pool, disk):
     assert len(pool.json("session", "ls")["sessions"]) == before and done.returncode not in (0, 2), done
 
 
+def results_without_room(pool, disk):
+    """What to type when there is room again; it computes nothing twice."""
+    runs = os.path.join(pool.base, "result-runs")
+    command = ["map", "--results", "res", "--", "sh", "-c", f"echo run >>{runs}; head -c 600000 /dev/zero", "sh", "{}", ":::", "1", "2", "3"]
+    full = filler(disk, 1 << 20)
+    done = pool.dcs(*command, check=False, cwd=disk)
+    assert done.returncode == 255 and tells(done.stderr, "res/2.out cannot be written No space left on device"), done
+    assert tells(done.stderr, "hint session continues same command again session close"), done
+    os.unlink(full)
+    pool.dcs(*command, cwd=disk)
+    assert [os.path.getsize(os.path.join(disk, "res", f"{n}.out")) for n in (1, 2, 3)] == [600000] * 3
+    with open(runs) as file:
+        assert len(file.readlines()) == 3
+    shutil.rmtree(os.path.join(disk, "res"))
+
+
 def exports(pool, disk):
     """An active session: the disk is full, no grain changes."""
     done = pool.dcs("map", "--detach", "--", "sh", "-c", "head -c 300000 /dev/urandom", ":::", "1", "2")
@@ -117,6 +133,7 @@ def main():
         try:
             outputs(pool, disk)
             results(pool, disk)
+            results_without_room(pool, disk)
             exports(pool, disk)
         finally:
             subprocess.run(["umount", "-l", disk], check=True)

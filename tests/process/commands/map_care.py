@@ -330,6 +330,22 @@ def mended_files(pool, folder):
         assert running.communicate(timeout=300)[0] == b"first\n" and running.returncode == 0
 
 
+def in_another_directory(pool, folder):
+    """--cwd is for CMD, its words and inputs; what --input brings is named from the current directory, and compared there."""
+    os.mkdir(os.path.join(folder, "below"))
+    for name in "below/word", "table", "tab.word", "tab.lack", "below/table", "below/tab.word":
+        write(folder, name, "old\n")
+    for path, other in ("table", "below/table"), ("tab.{}", "below/tab.word"):
+        line = ["map", "--cwd", "below", "--input", path, "--", "sh", "-c", 'cat "$1" - && ls word', "sh", "{}", ":::", "word", "lack"]
+        assert pool.dcs(*line, cwd=folder, check=False).stdout == b"old\nold\nword\nold\n"
+        write(folder, other, "other\n")
+        done = pool.dcs(*line, cwd=folder, check=False)
+        assert tells(done.stderr, "1 of 2 grains failed in the last run and runs again"), done
+        write(folder, path.replace("{}", "word"), "new\n")
+        done = pool.dcs(*line, cwd=folder, check=False)
+        assert tells(done.stderr, path.replace("{}", "word") + " has changed since all run") and done.stdout.startswith(b"old\nnew\n"), done
+
+
 def above_a_pool(pool):
     done = pool.dcs("--dir", os.path.dirname(pool.base), "status", check=False)
     assert b"was removed" not in done.stderr + done.stdout, done
@@ -340,10 +356,10 @@ def main():
         folder = os.path.join(pool.base, "work")
         os.mkdir(folder)
         for part in (several_files, results_of_others, killed, interrupted, changed_input, changed_meanwhile, repaired_input, submitted, without_output, how_they_ended, no_reader, slow_reader, full_disk, closed_input, places,
-                     log_of_another, no_result, waits_for_a_host, mended_files):
+                     log_of_another, no_result, waits_for_a_host, mended_files, in_another_directory):
             part(pool, folder)
         above_a_pool(pool)
-    print("19 passed, 0 failed")
+    print("20 passed, 0 failed")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 
-from pool import FULL, ROOT, Pool, program, wait_for
+from pool import FULL, ROOT, Pool, program, tells, wait_for
 
 
 def page(pool, directory):
@@ -55,7 +55,8 @@ def beside_parallel(pool, directory):
     for line in ("-k --tag --colsep , -- echo {2} {1/} {} ::: x/y,1 z,2", "-k -- echo ::: a b :::+ 1 2 3", "-k -P2 -- echo {1}-{2}{#} ::: a b ::: 1 2",
                  "-k --retries 2 -- echo {} {-1} {1.} ::: q.x r :::: two two", "-k --tag -- echo hi {#} ::: a b ::: c",
                  "-k --timeout 100 -- echo {1} {2} ::: 1 2 :::+ a b ::: x y", "-k --colsep \\t -a two --wd /tmp -- echo x{1}y{2}z",
-                 "-k -n 3 --tag -- echo a {} b{}c {1} ::: 1 2 3 4 5 6 7", "-k -n2 -- echo ::: a b c ::: x", "-k -n 2 -a two -- echo {2}{1}{#}"):
+                 "-k -n 3 --tag -- echo a {} b{}c {1} ::: 1 2 3 4 5 6 7", "-k -n2 -- echo ::: a b c ::: x", "-k -n 2 -a two -- echo {2}{1}{#}",
+                 "-k -n 2 --colsep , -- echo {1}-{2/}-{3}-{4} ::: a,1 b,2 c,3", "-k -n 2 --colsep , -- echo {} ::: a,1 b,2 c,3", "-k -n2 --colsep , -- echo {#} ::: a,1 b,2"):
         words = [word.replace("\\\\", "\\") for word in line.split(" ")]
         ours = pool.dcs("map", *words, cwd=directory)
         if os.path.exists("/usr/bin/env_parallel"):  # GNU parallel; moreutils has a program of the same name
@@ -73,6 +74,14 @@ def beside_parallel(pool, directory):
                           (["--joblog", ":::", "1"], "--joblog has no value"), (["-j", ":::", "1"], "--jobs has no value")):
         refused = pool.dcs("map", *words, check=False, cwd=directory)
         assert refused.returncode == 255 and wanted.encode() in refused.stderr, refused
+    three = ["-n", "2", "--colsep", ",", "--", "echo", "{1}", "{2}", ":::", "a,1", "b,2", "c,3"]
+    refused = pool.dcs("map", *three, check=False, cwd=directory)
+    assert refused.returncode == 255 and tells(refused.stderr, "-n 2 columns of 2 inputs CMD takes none of input 2"), refused
+    assert tells(refused.stderr, "hint {} takes all {3} to {4}"), refused
+    for word in "{3}", "{-1}", "{}", "x{4.}":  # of the other input, too
+        assert pool.dcs("map", *three[:6], "{1}", word, *three[8:], cwd=directory).stdout.count(b"\n") == 2, word
+    for option in "--file", "--input":
+        assert b"none of input 2" not in pool.dcs("map", option, "no{3}", *three, check=False, cwd=directory).stderr, option
     for word, wanted in (("{..}", "dcs map replaces {}"), ("x{/..}", "{/..} is passed on"), ("{2}", "one column"), ("{%}", "dcs map replaces")):
         noted = pool.dcs("map", "--new", "--", "echo", word, ":::", "a.b.c", cwd=directory)
         assert noted.stdout.decode() == f"{word} a.b.c\n" and wanted in noted.stderr.decode(), noted

@@ -126,45 +126,6 @@ after = "good"
     desk.forget()
 
 
-def edited_program(desk):
-    """Results of two versions of a program are not mixed without a word; and what a grain wrote is no change."""
-    script = "#!/bin/sh\necho one >made; echo $1\n"
-    desk.write("part.sh", script)
-    os.chmod(os.path.join(desk.folder, "part.sh"), 0o755)
-    desk.write("edited.toml", """[[grain]]
-name = "itself"
-command = ["./part.sh", "made"]
-[[grain]]
-name = "shell"
-command = ["sh", "./part.sh"]
-[[grain]]
-name = "last"
-command = ["test", "-e", "whole"]
-""")
-    assert desk.submit("--wait", "edited.toml", check=False).returncode == 10
-    again = desk.submit("--wait", "edited.toml", check=False)
-    assert again.returncode == 10 and not about(again.stderr.decode(), "has changed"), again
-    desk.write("part.sh", script.replace("one", "two"))
-    desk.write("whole", "")
-    changed = desk.submit("--wait", "edited.toml")
-    assert about(changed.stderr.decode(), "warning: ./part.sh has changed since session results before kept --new runs all"), changed
-    complete = desk.submit("--wait", "edited.toml").stderr.decode()
-    assert about(complete, "part.sh has changed since is complete"), complete
-    assert not about(desk.submit("--wait", "--new", "edited.toml").stderr.decode(), "has changed")
-    desk.write("input", "first")
-    desk.write("brings.toml", """[[grain]]
-name = "reads"
-command = ["grep", "second", "input"]
-file = "input"
-""")
-    assert desk.submit("--wait", "brings.toml", check=False).returncode == 10
-    desk.write("input", "second")
-    assert about(desk.submit("--wait", "brings.toml").stderr.decode(), "1 of 1 grain failed tried again"), "with the file of now"
-    desk.write("input", "third")  # of a grain that has succeeded
-    kept = desk.submit("--wait", "brings.toml")
-    assert about(kept.stderr.decode(), "is complete") and about(kept.stdout.decode(), "1 grain 0 failed"), kept
-
-
 def lost_outputs(desk):
     """What comes after a grain needs its outputs: made, and in their places."""
     desk.write("outputs.toml", """[[grain]]
@@ -385,7 +346,6 @@ def main():
         killed_again_and_again(desk, rng)
         failures(desk)
         mended(desk)
-        edited_program(desk)
         lost_outputs(desk)
         what_is_missing(desk)
         items_and_files(desk)
@@ -396,4 +356,5 @@ def main():
         wrong_files(desk)
 
 
-main()
+if __name__ == "__main__":
+    main()

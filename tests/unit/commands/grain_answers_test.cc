@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "command_bench.h"
+#include "support/about.h"
 #include "support/catch.h"
 #include "wire/event_log.h"
 
@@ -156,6 +157,22 @@ TEST_CASE("what goes with a result that is forgotten, and the question whether i
           "This discards the result of grain 1:1, and with it:\n  nothing else\n"
           "Run prog again: it continues from there, unless the program has changed.\n"
           "grain 1:1 restarted, 0 submissions discarded\n");
+}
+
+TEST_CASE("the log of a session says why a grain left a host") {
+    using wire::EventKind;
+    CommandBench bench;
+    std::vector<wire::Event> log = {event(EventKind::opened, -1), event(EventKind::submitted, 1)};
+    for (const char *reason : {"", "host_dead"}) {
+        log.push_back(event(EventKind::started, 1, 1));
+        log.push_back(event(EventKind::left, 1));
+        log.back().text = reason;
+        log[log.size() - 2].host = log.back().host = "h1";
+    }
+    show_log(bench, log);
+    const std::string text = bench.dcs({"session", "log", "2"}).text;
+    CHECK(text == about("grain 1 left h1: called back before it started"));
+    CHECK(text == about("grain 1 left h1: host_dead"));
 }
 
 TEST_CASE("a result that cannot be forgotten") {

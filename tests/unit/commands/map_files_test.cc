@@ -75,7 +75,7 @@ TEST_CASE("the first inputs of a list have the fingerprint of a shorter one") {
 TEST_CASE("files that --file brings count, one for all grains and one for each") {
     Map map;
     map.plan.inputs = {"1", "2"};
-    map.brought.files = {{"d", "data"}, {"in", "in.{}"}};
+    map.brought.files = {{"d", map.folder.path + "/data"}, {"in", map.folder.path + "/in.{}"}};  // not of its directory
     for (const char *name : {"data", "in.1", "in.2"}) map.folder.write(name, "1");
     const std::string before = fingerprint_of(map.files());
     for (const char *name : {"data", "in.1", "in.2"}) {

@@ -114,8 +114,8 @@ std::string changed_after_its_grain(const Session &session, const MapPlan &plan,
         const std::string &input = plan.inputs[static_cast<std::size_t>(number - 1)];
         const FileWords brought = words.for_input(input, number);
         std::vector<std::string> names = columns_of(input);
-        names.push_back(brought.input);
-        for (const FileWords::Pair &file : brought.files) names.push_back(file.path);
+        names.push_back(place_brought(plan, brought.input));
+        for (const FileWords::Pair &file : brought.files) names.push_back(place_brought(plan, file.path));
         for (const std::string &name : names) {
             std::int64_t &last = ended_ms[name];
             last = std::max(last, runs ? INT64_MAX : grain.ended_ms);

@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "base/fd.h"
 #include "base/text.h"
+#include "commands/dcs/run/caller_environment.h"
 #include "commands/dcs/run/placeholders.h"
 #include "pki/digest.h"
 
@@ -107,6 +108,11 @@ std::string name_of(const std::vector<MapFile> &files, MapFile::Part part, const
 
 }  // namespace
 
+std::string place_brought(const MapPlan &plan, const std::string &path) {
+    const auto here = current_directory();
+    return path.empty() || path[0] == '/' || !here || *here == plan.directory ? path : *here + "/" + path;
+}
+
 static void look_at(FileLook &reader, const PlannedFiles &planned) {
     const auto &[plan, program, brought, most] = planned;
     const std::size_t inputs = std::min(plan.inputs.size(), most);
@@ -118,18 +124,21 @@ static void look_at(FileLook &reader, const PlannedFiles &planned) {
             if (const auto at = word.find('='); at != std::string::npos)  // --config=FILE
                 reader.look(part, i, word.substr(at + 1), word.substr(at + 1));
         }
+    const auto look_brought = [&, &of = plan](std::size_t at, const std::string &path) {
+        if (const std::string place = place_brought(of, path); at >= inputs || place != of.inputs[at])
+            reader.look(MapFile::input, at, place, place);
+    };
     FileWords by_input;
     for (const FileWords::Pair &file : brought.files)
         if (has_placeholder(file.path, plan.columns)) by_input.files.push_back(file);
-        else reader.look(MapFile::input, inputs, file.path, file.path);
+        else look_brought(inputs, file.path);
     if (has_placeholder(brought.input, plan.columns)) by_input.input = brought.input;
-    else reader.look(MapFile::input, inputs, brought.input, brought.input);
+    else look_brought(inputs, brought.input);
     for (std::size_t i = 0; i < std::min(inputs, most_inputs); ++i) {
         for (const std::string &column : columns_of(plan.inputs[i])) reader.look(MapFile::input, i, column, column);
         const FileWords own = by_input.for_input(plan.inputs[i], static_cast<std::int32_t>(i + 1));
-        for (const auto &[name, path] : own.files)
-            if (path != plan.inputs[i]) reader.look(MapFile::input, i, path, path);
-        if (own.input != plan.inputs[i]) reader.look(MapFile::input, i, own.input, own.input);
+        for (const FileWords::Pair &file : own.files) look_brought(i, file.path);
+        look_brought(i, own.input);
     }
 }
 

@@ -32,6 +32,9 @@ struct PlannedFiles {
 };
 std::vector<MapFile> files_of(const std::vector<PlannedFiles> &planned);
 
+// Where it is for a program in the plan's directory: --file and --input are paths from the current one.
+std::string place_brought(const MapPlan &plan, const std::string &path);
+
 // 24 hex digits. Each part has some of them, so that a message can name the changed file.
 std::string fingerprint_of(const std::vector<MapFile> &files);
 

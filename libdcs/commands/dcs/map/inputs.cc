@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/text.h"
 #include "commands/dcs/run/caller_environment.h"
 
 namespace dcs::commands {
@@ -137,6 +138,35 @@ std::vector<Inputs> together(const std::vector<Inputs> &rows, std::size_t count)
     return groups;
 }
 
+// An input of -n's first grain, from 1, that no word takes, though one takes another; 0: there is none.
+std::size_t left_out(const std::vector<std::string> &words, const std::vector<Inputs> &rows, std::size_t count) {
+    std::string input;
+    const auto mark = [](std::size_t i) { return '\1' + std::to_string(i) + '\1'; };
+    const std::size_t most = std::min(count, rows.size());
+    for (std::size_t i = 0; i < most; ++i)  // paths, of which {/} and {//} take their part
+        for (std::size_t n = rows[i].size(); n > 0; --n) input += "/" + mark(i) + "/" + mark(i) + '\0';
+    const std::string taken = joined(words_of(words, input, 1, true, true), " ");
+    std::size_t found = 0, missing = 0;
+    for (std::size_t i = most; i > 0; --i) (taken.find(mark(i - 1)) != taken.npos ? found : missing) = i;
+    return found > 0 ? missing : 0;
+}
+
+// The columns of the inputs of one grain are numbered through: {1} and {2} alone are those of its first input.
+std::optional<Failure> check_columns(const MapPlan &plan, const std::vector<Inputs> &rows, std::size_t count) {
+    std::vector<std::string> words = plan.command;
+    for (std::size_t i = 0; i + 1 < plan.settings.size(); i += 2)
+        if (plan.settings[i] != "env") words.push_back(plan.settings[i + 1]);
+    const std::size_t input = left_out(words, rows, count);
+    if (input == 0) return std::nullopt;
+    std::size_t last = 0;
+    for (std::size_t i = 0; i < input; ++i) last += rows[i].size();
+    const std::size_t first = last + 1 - rows[input - 1].size();
+    return usage_failure("dcs map: -n " + std::to_string(count) + " gives a grain the columns of " +
+                             std::to_string(count) + " inputs, and CMD takes none of input " + std::to_string(input),
+                         "a word {} takes all; of input " + std::to_string(input) + " {" + std::to_string(first) +
+                             (first < last ? "} to {" + std::to_string(last) : "") + "} are the columns");
+}
+
 }  // namespace
 
 Call in_our_words(const Call &call) {
@@ -201,7 +231,9 @@ std::optional<Failure> make_plan(const Call &call, MapPlan &plan) {
         plan.columns = true;
     }
     if (count) {
-        rows = together(rows, static_cast<std::size_t>(std::stoul(*count)));
+        const std::size_t number = std::stoul(*count);
+        if (auto failure = plan.columns ? check_columns(plan, rows, number) : std::nullopt) return failure;
+        rows = together(rows, number);
         plan.columns = plan.spread = true;
     }
     for (const Inputs &row : rows) {

@@ -59,10 +59,13 @@ void MapWork::give_up(const Failure &failure) {
 
 // What is wrong here does not end the session.
 void MapWork::give_up(const std::string &what, const Status &status) {
-    const std::string session = std::to_string(session_);
-    const std::string hint = "session " + session + " continues" + submitted_part() +
-                             ": run the same command again, or `dcs session close " + session + "`";
-    console_.give_up(failure_of(what, status, hint), options_.format, exits::map_failed);
+    console_.give_up(failure_of(what, status, how_to_go_on()), options_.format, exits::map_failed);
+}
+
+std::string MapWork::how_to_go_on() const {
+    const std::string n = std::to_string(session_);
+    return "session " + n + " continues" + submitted_part() + ": run the same command again, or `dcs session close " +
+           n + "`";
 }
 
 std::string MapWork::submitted_part() const {
@@ -270,8 +273,10 @@ void MapWork::print_to_files(std::int32_t grain) {
         if (!any) std::remove(path.c_str());  // of an earlier run, which had some
         if (!any) continue;
         const std::string *text = kept == kept_.end() ? nullptr : out ? &kept->second.out : &kept->second.err;
-        if (const auto failure = write_stream(session_of(grain), grain, out ? "out" : "err", text, path))
+        if (auto failure = write_stream(session_of(grain), grain, out ? "out" : "err", text, path)) {
+            if (failure->hint.empty()) failure->hint = how_to_go_on();
             give_up(*failure);
+        }
     }
     if (kept == kept_.end()) return;
     kept_bytes_ -= kept->second.out.size() + kept->second.err.size();

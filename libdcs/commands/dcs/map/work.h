@@ -103,6 +103,7 @@ private:
     std::vector<std::int32_t> waiting_grains();
     void start_again(const std::vector<std::int32_t> &grains);
     bool fail_unstartable(const std::vector<std::int32_t> &grains);
+    std::string how_to_go_on() const;
     [[noreturn]] void give_up(const Failure &failure);
     [[noreturn]] void give_up(const std::string &what, const Status &status);  // with the hint that the session goes on
     [[noreturn]] void output_failed();

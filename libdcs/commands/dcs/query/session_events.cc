@@ -71,7 +71,8 @@ std::string of_grain(const wire::Event &e) {
     case wire::EventKind::started: return "handed to " + e.host;  // which may start it a little later
     case wire::EventKind::checkpoint: return "has a checkpoint, increment " + n(e.number);
     case wire::EventKind::left:
-        return "left " + e.host + (e.text.empty() ? "" : ": " + e.text) + (e.detail.empty() ? "" : ", " + e.detail);
+        return "left " + e.host + ": " + (e.text.empty() ? "called back before it started" : e.text) +
+               (e.detail.empty() ? "" : ", " + e.detail);
     case wire::EventKind::finished:
         return "finished as result " + n(e.number) +
                (e.signal != 0 ? ", signal " + n(e.signal)

@@ -34,7 +34,7 @@ constexpr std::size_t most_file = 64u << 20, most_errors = 20;
 constexpr int taking_over_s = 60;
 
 struct Job {
-    std::string name, place, ident;  // of the file; which one it is, 4 hex digits; of its sessions
+    std::string name, place, ident, directory;  // of the file; which one it is, 4 hex digits; of its sessions; ours
     JobFile file;
     std::vector<JobPart> parts;
     std::vector<MapFile> files;
@@ -67,6 +67,7 @@ std::optional<Failure> read_job(const Call &call, Job &job) {
     if (!text) return failure_of("", text.status());
     const auto directory = current_directory();
     if (!directory) return failure_of("", directory.status());
+    job.directory = *directory;
     std::optional<std::vector<std::string>> items;
     if (auto failure = items_said(call, items)) return failure;
     std::vector<std::string> errors;
@@ -96,7 +97,7 @@ std::optional<Failure> read_job(const Call &call, Job &job) {
 struct OpenedJob {
     int session = 0;
     bool complete = false;                         // all succeeded in an earlier run
-    std::string how, changed, other, environment;  // changed: a file, since the session began; other: an earlier one
+    std::string how, changed, other, environment;  // changed: a file, for people; other: an earlier session
     std::optional<Failure> failure;
 };
 
@@ -170,8 +171,9 @@ OpenedJob open_job(const Call &call, const Job &job, Console &console) {
             opened.other = ran_before(*same, "this file with other contents");
         return opened;
     }
+    opened.changed =
+        changed_in_job(*last, job.directory, job.file, job.parts, changed_since(last->ident, job.ident, job.files));
     take_up(job, *last, opened, console);
-    opened.changed = changed_since(last->ident, job.ident, job.files);
     return opened;
 }
 
@@ -321,9 +323,7 @@ int submit(const Call &call) {
     this_pool().new_demands = this_pool().new_environment = true;
     const OpenedJob opened = open_job(call, job, console);
     if (opened.failure) return call.fail(*opened.failure);
-    if (!opened.changed.empty())
-        console.note("warning: " + opened.changed + " has changed since session " + std::to_string(opened.session) +
-                     " began; results from before the change are kept. --new runs all grains again");
+    if (!opened.changed.empty()) console.note("warning: " + opened.changed);
     for (const std::string &note : {opened.environment, opened.other})
         if (!note.empty()) console.note(note);
     work_patiently();
@@ -377,6 +377,7 @@ of `dcs run` without dashes: class, cores, memory, time, attempts, urgent, cwd, 
 The same file in the same directory is the same work, also with other demands and limits (time, memory, cores and so
 on) and in another environment: run again after an interruption, the command continues in its session; after failures it
 runs the failed grains and those that did not run, with what is new; a complete one prints how it ended.
+A warning names a file (program, word of command, file, image) that has changed since a grain that names it succeeded.
 Outputs: `dcs session cat N`. A grain that did not make one of its outputs, or whose output cannot be written here, has
 failed.
 
