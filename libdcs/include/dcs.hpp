@@ -25,6 +25,7 @@
 #include <exception>
 #include <iterator>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <span>
 #include <stdexcept>
@@ -100,8 +101,8 @@ class answer;
 // An open pool. Copies share it; it is closed when the last copy and the last of its sessions and results ends.
 class pool {
 public:
-    pool() noexcept = default;  // the default pool: the environment names it
-    explicit pool(const pool_options &options) {
+    pool() noexcept : ident_(of_default_pool()) {}  // the default pool: the environment names it
+    explicit pool(const pool_options &options) : ident_(std::make_shared<std::string>()) {
         d_pool_options c;
         d_pool_options_init(&c);
         c.directory = detail::text_or_null(options.directory);
@@ -114,7 +115,16 @@ public:
     void set_patience(double seconds) const { check(d_pool_set_patience(handle(), seconds)); }
 
     // Names this program; all its sessions in a pool have one ident.
-    void authorize(const std::string &ident) const { check(d_pool_get_auth(handle(), detail::whole(ident))); }
+    void authorize(const std::string &ident) const {
+        const char *name = detail::whole(ident);
+        static std::mutex mutex;
+        const std::lock_guard held(mutex);
+        if (!ident_->empty() && *ident_ != ident)  // it would lose the sessions of the first
+            throw error(D_E_INVALID, "this program calls itself \"" + *ident_ + "\" already and cannot be \"" + ident +
+                                         "\" as well: use one ident for all sessions in a pool");
+        check(d_pool_get_auth(handle(), name));
+        *ident_ = ident;
+    }
     // A new session; one that is there from an earlier run, or a new one; a terminated one that becomes active again.
     inline session open(const std::string &ident, int number) const;
     inline session resume(const std::string &ident, int number, bool sent_reset = true) const;
@@ -124,7 +134,12 @@ public:
     inline answer query(int type, int session = -1, int grain = -1, const char *user = nullptr) const;
 
 private:
+    static const std::shared_ptr<std::string> &of_default_pool() {
+        static const auto ident = std::make_shared<std::string>();
+        return ident;
+    }
     std::shared_ptr<d_pool> handle_;
+    std::shared_ptr<std::string> ident_;  // empty: authorize() was not called
 };
 
 struct file_closer {

@@ -6,7 +6,7 @@ import re
 from typing import Sequence, Tuple
 
 from ._caller import is_call
-from ._staging import as_files
+from .spec import as_files
 from .errors import Error, Limit
 from .session import Session
 from .spec import Grain

@@ -101,10 +101,6 @@ def places_of(files: Iterable[File]) -> Dict[str, str]:
     return found
 
 
-def as_files(files: Any) -> List[File]:
-    return [File(path, name) for name, path in files.items()] if isinstance(files, dict) else list(files)
-
-
 def _module(module: Union[str, ModuleType]) -> ModuleType:
     return importlib.import_module(module) if isinstance(module, str) else module
 

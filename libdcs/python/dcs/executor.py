@@ -20,13 +20,13 @@ from ._caller import CALL, Caller, is_call
 from ._edited import explained
 from ._fields import Path, printable
 from ._future import Future, in_order
-from ._staging import Staging, as_files, main_of, places_of
+from ._staging import Staging, main_of, places_of
 from ._waiting import AT_THE_END_S, interruptible
 from .errors import Broken, CannotRun, Error, GrainDiffers, Limit, NothingLeft, ReplayEnd, Unreachable
 from .pool import Pool, default_pool
 from .session import Session, _forget, _nameless, _open
 from .result import Result
-from .spec import Grain, check_names, repeatable
+from .spec import Grain, as_files, check_names, repeatable
 
 _SYSTEM_PYTHON = "/usr/bin/python3"
 _BATCH = 256

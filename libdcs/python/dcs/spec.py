@@ -37,12 +37,20 @@ def _rows(files: Sequence[File]) -> Any:
     return (CFile * len(rows))(*rows)
 
 
+def as_files(files: Union[Mapping[str, Path], Sequence[File]]) -> List[File]:
+    if isinstance(files, Mapping):
+        return [File(path, name) for name, path in files.items()]
+    if isinstance(files, (str, bytes, os.PathLike)) or not all(isinstance(file, File) for file in files):
+        raise TypeError(f"{files!r} is no list of dcs.File, and no mapping of names to paths such as {{'data.csv': '/home/ann/data.csv'}}")
+    return list(files)
+
+
 def _files(files: Union[Mapping[str, Path], Sequence[File]]) -> Any:
-    return _rows([File(p, n) for n, p in files.items()] if isinstance(files, Mapping) else list(files))
+    return _rows(as_files(files))
 
 
 def _programs(programs: Union[Path, Sequence[File]]) -> Any:
-    return _rows([File(programs)] if isinstance(programs, (str, bytes, os.PathLike)) else list(programs))
+    return _rows([File(programs)] if isinstance(programs, (str, bytes, os.PathLike)) else as_files(programs))
 
 
 # By the options of `dcs` for them, which the pool's words name.

@@ -76,6 +76,7 @@ void errors() {
     raises(D_E_SESSION_CLOSED, "", [] { dcs::session::resume("cxx", 1, false); });
     dcs::session session = dcs::session::open("cxx", 2);
     raises(D_E_SESSION_ACTIVE, "", [] { dcs::session::open("cxx", 2); });
+    raises(D_E_INVALID, "this program calls itself \"cxx\" already", [] { dcs::session::resume("other", 9); });
     raises(D_E_INVALID, "notice is -1", [&] { session.submit(1, {.argv = {"/bin/true"}, .notice = -1}); });
     const std::string cut("a\0b", 3);
     raises(D_E_INVALID, "NUL byte, after \"a\"", [&] { dcs::session::open(cut, 3); });

@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include <pthread.h>
+
 #include "dcs.h"
 
 namespace {
@@ -110,6 +112,27 @@ void work(int number, int grains) {
     must("d_close_ses", d_close_ses(own));
 }
 
+// It ends right behind its wait, where its connection is closed: without a cancellation point of its own.
+void cancelled_in_a_wait(int session) {
+    must("d_open_ses", d_open_ses(session));
+    static char sleep[] = "/bin/sleep", seconds[] = "1";
+    char *argv[] = {sleep, seconds, nullptr};
+    must("d_gexec", d_gexec(session, 0, argv, nullptr, nullptr, 0, 0, 0, 0));
+    static std::atomic<bool> begun{false};
+    static int number = session;
+    pthread_t thread{};
+    const auto waits = [](void *) -> void * {
+        begun = true;
+        d_gwait(D_BLOCK, number, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr);
+        return nullptr;
+    };
+    if (pthread_create(&thread, nullptr, waits, nullptr) != 0) return fault("pthread_create", D_E_INTERNAL);
+    while (!begun) std::this_thread::yield();
+    pthread_cancel(thread);
+    pthread_join(thread, nullptr);
+    must("d_close_ses", d_close_ses(session));
+}
+
 }  // namespace
 
 int main(int argc, char **argv) {
@@ -123,6 +146,7 @@ int main(int argc, char **argv) {
     for (std::thread &t : all) t.join();
     take_results(shared, true);  // a thread may have left before others had submitted
     must("d_close_ses", d_close_ses(shared));
+    cancelled_in_a_wait(shared + threads + 1);
     for (int i = 0; i < threads * grains; ++i)
         if (times_seen[i] != 1) fault("a result was not seen once", D_E_INTERNAL);
     std::printf("%d threads, %zu results, %d killed, %d faults\n", threads, times_seen.size(), killed.load(),

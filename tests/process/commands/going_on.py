@@ -298,6 +298,15 @@ def done_ones_are_closed_at_once(pool):
     pool.dcs("session", "close", session, another)
 
 
+def last_beside_a_high_number(pool, folder):
+    """A removed session with a number of a program's own choice, far above those in a row, does not hold up `last`."""
+    pool.dcs("map", "--session", "2026112801", "--", "true", ":::", "high", cwd=folder)
+    pool.dcs("session", "clean", "2026112801")
+    pool.dcs("map", "--", "true", ":::", "low", cwd=folder)
+    done = pool.dcs("session", "close", "last")
+    assert b"2026112801" not in done.stderr, done
+
+
 def main():
     with Pool(2, 1) as pool:
         folder = os.path.join(pool.base, "work")
@@ -314,6 +323,7 @@ def main():
         edited_program(pool, folder)
         swept(pool, folder)
         swept_with_a_failure(pool, folder)
+        last_beside_a_high_number(pool, folder)
         done_ones_are_closed_at_once(pool)
         last_host(pool)
         closed_descriptor(pool)

@@ -1,0 +1,124 @@
+#!/usr/bin/python3
+"""Python programs that run again: after Ctrl-C under asyncio, after their session was closed, with a session that is not there yet, and
+under dcs replay-check."""
+import os
+import signal
+import subprocess
+import sys
+
+from pool import raises, tells, wait_for
+from python_calls import PYTHON, dcs, pool_of_python, said
+
+WAITS = """
+import os, time
+
+def until(name, n):
+    with open(f"begun-{n}", "a") as file:
+        file.write("x")
+    while not os.path.exists(name):
+        time.sleep(0.02)
+    return n * n
+"""
+GATHERED = """
+import asyncio, dcs
+from waits import until
+
+async def main():
+    loop = asyncio.get_running_loop()
+    with dcs.Executor("gathered") as run:
+        print(await asyncio.gather(*(loop.run_in_executor(run, until, "go", n) for n in range(3))))
+
+asyncio.run(main())
+"""
+
+
+def gathered(pool, env):
+    """Ctrl-C ends the wait of asyncio, and not the calls: a rerun has their results, of the first time that they ran."""
+    for name, text in (("waits.py", WAITS), ("gathered.py", GATHERED)):
+        with open(name, "w") as file:
+            file.write(text)
+    with subprocess.Popen([PYTHON, "gathered.py"], env=env, stderr=subprocess.PIPE, text=True) as program:
+        wait_for("its calls", lambda: all(os.path.exists(f"begun-{n}") for n in range(3)))
+        program.send_signal(signal.SIGINT)
+        assert "KeyboardInterrupt" in program.communicate(timeout=300)[1]
+    assert {row.state for row in dcs.grains(1)} == {"running"}
+    with open("go", "w"):
+        pass
+    assert said(env, "gathered.py", GATHERED) == "[0, 1, 4]\n"
+    assert [open(f"begun-{n}").read() for n in range(3)] == ["x"] * 3
+
+
+TO_THE_END = """
+import dcs
+with dcs.Session("to-the-end", mode="reopen", number=77) as session:
+    for n in range(3):
+        session.submit(n, ["/bin/echo", str(n)])
+    seen = []
+    while True:
+        try:
+            seen.append(session.wait().grain)
+        except dcs.NothingLeft:
+            break
+    try:
+        print(session.poll())
+    except dcs.NothingLeft:
+        print(sorted(seen))
+"""
+
+
+def to_the_end(env):
+    """A rerun after the end gets NothingLeft where the first run did; the first run of "reopen" opens the session."""
+    for mode in ("reopen", "resume"):
+        for _ in range(2):
+            assert said(env, "to_the_end.py", TO_THE_END.replace('"reopen"', repr(mode))) == "[0, 1, 2]\n"
+
+
+WITH_FILES = """
+import dcs, sys
+with dcs.Session("with-files", 78) as session:
+    session.submit(1, ["/bin/cat", "data"], files={"data": sys.argv[1]})
+    print(session.wait().output)
+"""
+CALLS = """
+import dcs
+with dcs.Executor("calls", 79) as run:
+    print(list(run.map(abs, [-1, -2])))
+"""
+
+
+def replayed(pool, env):
+    """Programs whose grains have files repeat their record, as executors do; one with another file does not."""
+    for name, text in (("one", "first\n"), ("two", "second\n")):
+        with open(name, "w") as file:
+            file.write(text)
+    said(env, "with_files.py", WITH_FILES, "one")
+    said(env, "calls.py", CALLS)
+    pool.env.update(env)
+
+    def check(session, *program):
+        return pool.dcs("replay-check", session, "--", PYTHON, *program, check=False)
+    for done in check("78", "with_files.py", "one"), check("79", "calls.py"):
+        assert done.returncode == 0 and tells(done.stdout, "the program repeats its record"), done
+        assert b"differs" not in done.stderr, done
+    done = check("78", "with_files.py", "two")
+    assert done.returncode == 1 and tells(done.stdout, "departs from its record"), done
+
+
+def files():
+    with dcs.Session("rerun-files") as session:
+        for wrong in ("/etc/hostname", ["/etc/hostname"], [("name", "/etc/hostname")]):
+            raises(TypeError, lambda wrong=wrong: session.submit(1, ["/bin/true"], files=wrong), "mapping of names to paths")
+        session.submit(1, ["/bin/cat", "host"], files={"host": "/etc/hostname"})
+
+
+def main():
+    with pool_of_python() as (pool, env):
+        gathered(pool, env)
+        to_the_end(env)
+        replayed(pool, env)
+        files()
+        print("programs that run again do what they did")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
