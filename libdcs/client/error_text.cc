@@ -2,6 +2,7 @@
 #include <array>
 #include <cerrno>
 
+#include "base/per_thread.h"
 #include "client/call.h"
 
 namespace dcs::client {
@@ -34,8 +35,11 @@ DCS_SAME(D_E_INTERNAL, internal);
 static_assert(static_cast<int>(Code::last) == D_E_INTERNAL, "a new Code needs its D_E_ name");
 #undef DCS_SAME
 
-thread_local std::string last_text;
-thread_local int last_number = 0;
+struct LastError {
+    std::string text;
+    int number = 0;
+};
+LastError &last() { return PerThread<LastError>::mine(); }
 
 constexpr int codes = static_cast<int>(Code::last) + 1;
 
@@ -53,11 +57,12 @@ const std::array<std::string, codes> &names() {
 }  // namespace
 
 int report(const Status &status) {
-    last_text = status.text;
-    if (!status && last_text.empty()) last_text = code_advice(status.code);
+    LastError &now = last();
+    now.text = status.text;
+    if (!status && now.text.empty()) now.text = code_advice(status.code);
     if (status.code == Code::unreachable) errno = ECONNREFUSED;
     if (status.code == Code::broken) errno = ECONNRESET;
-    return last_number = static_cast<int>(status.code);
+    return now.number = static_cast<int>(status.code);
 }
 
 }  // namespace dcs::client
@@ -69,9 +74,9 @@ const char *d_strerror(int error) {
     return dcs::code_advice(static_cast<dcs::Code>(error));
 }
 
-int d_errornumber(void) { return dcs::client::last_number; }
+int d_errornumber(void) { return dcs::client::last().number; }
 
-const char *d_errortext(void) { return dcs::client::last_text.c_str(); }
+const char *d_errortext(void) { return dcs::client::last().text.c_str(); }
 
 const char *d_errorname(int error) {
     if (error < 0 || error >= dcs::client::codes) return "D_E_?";

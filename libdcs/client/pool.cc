@@ -11,7 +11,7 @@
 #include <sys/random.h>
 
 #include "base/limits.h"
-#include "base/no_cancel.h"
+#include "base/per_thread.h"
 
 namespace dcs::client {
 
@@ -61,13 +61,6 @@ template <class Value> Value guarded(const Value &value) {
 struct ThreadLine {
     std::uint64_t pool = 0;
     std::shared_ptr<Line> line;
-};
-struct ThreadLines {
-    std::vector<ThreadLine> all;
-    ~ThreadLines() {  // at the end of the thread, which may be cancelled
-        const NoCancel whole;
-        all.clear();
-    }
 };
 
 }  // namespace
@@ -364,8 +357,7 @@ bool d_pool::take_renewal(Instant now, Duration pause, bool (*due)(const Remote 
 }
 
 Line &d_pool::line() {
-    static thread_local ThreadLines of_thread;
-    std::vector<ThreadLine> &mine = of_thread.all;
+    auto &mine = PerThread<std::vector<ThreadLine>>::mine();
     for (const ThreadLine &own : mine)
         if (own.pool == number_) return *own.line;
     const auto made = std::make_shared<Line>();

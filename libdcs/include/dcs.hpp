@@ -101,8 +101,8 @@ class answer;
 // An open pool. Copies share it; it is closed when the last copy and the last of its sessions and results ends.
 class pool {
 public:
-    pool() noexcept : ident_(of_default_pool()) {}  // the default pool: the environment names it
-    explicit pool(const pool_options &options) : ident_(std::make_shared<std::string>()) {
+    pool() noexcept : program_(of_default_pool()) {}  // the default pool: the environment names it
+    explicit pool(const pool_options &options) : program_(std::make_shared<program>()) {
         d_pool_options c;
         d_pool_options_init(&c);
         c.directory = detail::text_or_null(options.directory);
@@ -117,29 +117,37 @@ public:
     // Names this program; all its sessions in a pool have one ident.
     void authorize(const std::string &ident) const {
         const char *name = detail::whole(ident);
-        static std::mutex mutex;
-        const std::lock_guard held(mutex);
-        if (!ident_->empty() && *ident_ != ident)  // it would lose the sessions of the first
-            throw error(D_E_INVALID, "this program calls itself \"" + *ident_ + "\" already and cannot be \"" + ident +
+        const std::lock_guard held(program_->mutex);
+        std::string &now = program_->ident;
+        if (!now.empty() && now != ident)  // it would lose the sessions of the first
+            throw error(D_E_INVALID, "this program calls itself \"" + now + "\" already and cannot be \"" + ident +
                                          "\" as well: use one ident for all sessions in a pool");
         check(d_pool_get_auth(handle(), name));
-        *ident_ = ident;
+        now = ident;
     }
     // A new session; one that is there from an earlier run, or a new one; a terminated one that becomes active again.
     inline session open(const std::string &ident, int number) const;
     inline session resume(const std::string &ident, int number, bool sent_reset = true) const;
     inline session reopen(const std::string &ident, int number, bool sent_reset = true) const;
     // The existing session of this ident from an earlier run, otherwise a new one, under a number that no session has had.
+    // A program that has a session, or has closed it, gets another one; one that leaves it gets it again.
     inline session resume(const std::string &ident, bool sent_reset = true) const;
     inline answer query(int type, int session = -1, int grain = -1, const char *user = nullptr) const;
 
 private:
-    static const std::shared_ptr<std::string> &of_default_pool() {
-        static const auto ident = std::make_shared<std::string>();
-        return ident;
+    friend class session;
+    struct program {
+        std::mutex mutex;
+        std::string ident;    // empty: authorize() was not called
+        std::set<int> taken;  // sessions that it has or has closed
+    };
+    static const std::shared_ptr<program> &of_default_pool() {
+        static const auto *made = new auto(std::make_shared<program>());  // also for static objects at exit()
+        return *made;
     }
+    inline session taken(int number) const;
     std::shared_ptr<d_pool> handle_;
-    std::shared_ptr<std::string> ident_;  // empty: authorize() was not called
+    std::shared_ptr<program> program_;
 };
 
 struct file_closer {
@@ -382,7 +390,11 @@ public:
     session(const session &) = delete;
     session &operator=(session &&) = delete;
     ~session() {
-        if (!open_ || process_ != ::getpid() || std::uncaught_exceptions() > unwinding_) return;
+        if (!open_ || process_ != ::getpid()) return;
+        if (std::uncaught_exceptions() > unwinding_) {
+            leave();
+            return;
+        }
         if (const int left = unfinished("active"); left > 0)
             std::fprintf(
                 stderr,
@@ -429,7 +441,12 @@ public:
         open_ = false;
     }
     // From here on the end of its scope does not close it.
-    void leave() noexcept { open_ = false; }
+    void leave() noexcept {
+        if (!open_) return;
+        const std::lock_guard held(where_.program_->mutex);
+        where_.program_->taken.erase(number_);
+        open_ = false;
+    }
 
 private:
     friend class pool;
@@ -476,31 +493,41 @@ private:
     std::size_t next_ = 0;
 };
 
+inline session pool::taken(int number) const {
+    const std::lock_guard held(program_->mutex);
+    program_->taken.insert(number);
+    return session(*this, number);
+}
+
 inline session pool::open(const std::string &ident, int number) const {
     authorize(ident);
     check(d_pool_open_ses(handle(), number));
-    return session(*this, number);
+    return taken(number);
 }
 
 inline session pool::resume(const std::string &ident, int number, bool sent_reset) const {
     authorize(ident);
     check(d_pool_resume_ses(handle(), number, sent_reset ? 1 : 0));
-    return session(*this, number);
+    return taken(number);
 }
 
 inline session pool::reopen(const std::string &ident, int number, bool sent_reset) const {
     authorize(ident);
     check(d_pool_reopen_ses(handle(), number, sent_reset ? 1 : 0));
-    return session(*this, number);
+    return taken(number);
 }
 
 inline session pool::resume(const std::string &ident, bool sent_reset) const {
     authorize(ident);
+    const auto is_taken = [&](int number) {
+        const std::lock_guard held(program_->mutex);
+        return program_->taken.count(number) != 0;
+    };
     std::set<int> used;
     const answer known = query(D_Q_SESSIONS);
     for (const d_session_row &row : known.sessions()) {
         if (std::string_view(row.user) != known->user) continue;
-        if (ident == row.ident) return resume(ident, row.session, sent_reset);
+        if (ident == row.ident && !is_taken(row.session)) return resume(ident, row.session, sent_reset);
         used.insert(row.session);
     }
     const int removed = known->last_session;
@@ -509,7 +536,7 @@ inline session pool::resume(const std::string &ident, bool sent_reset) const {
         const int code = d_pool_resume_ses(handle(), number, sent_reset ? 1 : 0);
         if (code == D_E_SESSION_TAKEN || code == D_E_SESSION_CLOSED) continue;  // by another program, just now
         check(code);
-        return session(*this, number);
+        return taken(number);
     }
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/no_cancel.h"
+#include "base/per_thread.h"
 #include "base/sized.h"
 #include "dcs_lock.h"
 #include "locks/adaptive_lock.h"
@@ -26,11 +27,14 @@ struct d_slots {
 namespace dcs::locks::c_api {
 namespace {
 
-thread_local std::string error_text;
+struct LastError {
+    std::string text;
+};
+std::string &error_text() { return PerThread<LastError>::mine().text; }
 
 // Returns `reason`, sets this thread's error text.
 int refuse(int reason, const std::string &text) {
-    error_text = text;
+    error_text() = text;
     return reason;
 }
 int refuse(const Status &status) { return refuse(D_LOCK_FAILED, status.text); }
@@ -199,7 +203,7 @@ const char *d_lock_reason_word(int reason) {
     return "unknown";
 }
 
-const char *d_lock_errortext(void) { return c_api::error_text.c_str(); }
+const char *d_lock_errortext(void) { return c_api::error_text().c_str(); }
 
 int GetLock(const char *operator_, const char *operand, long ifelapsed, long expireafter, const char *host,
             time_t now) {

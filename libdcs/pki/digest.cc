@@ -5,6 +5,7 @@
 #include <openssl/evp.h>
 #include <openssl/rand.h>
 
+#include "base/per_thread.h"
 #include "base/require.h"
 
 namespace dcs::pki {
@@ -14,11 +15,19 @@ using DigestContext = std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)>;
 // Looked up once: by EVP_sha256() libcrypto would search its providers for each digest, which costs more than 200
 // bytes of it.
 const EVP_MD *digest_sha256() {
-    static const EVP_MD *const found = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+    static const EVP_MD *const found = [] {
+        // Handlers of atexit() may submit: libcrypto must not have been cleaned up by then.
+        ::OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
+        return EVP_MD_fetch(nullptr, "SHA256", nullptr);
+    }();
     return found;
 }
 
 DigestContext new_context() { return {EVP_MD_CTX_new(), &EVP_MD_CTX_free}; }
+
+struct OwnContext {
+    DigestContext evp = new_context();
+};
 
 void begin_digest(EVP_MD_CTX *context) {
     DCS_REQUIRE(context && EVP_DigestInit_ex2(context, digest_sha256(), nullptr) == 1, "libcrypto computes SHA-256");
@@ -40,10 +49,10 @@ std::string text_of(const std::array<std::uint8_t, 32> &digest) { return {digest
 }  // namespace
 
 std::array<std::uint8_t, 32> sha256(std::string_view bytes) {
-    thread_local const DigestContext context = new_context();
-    begin_digest(context.get());
-    add_bytes(context.get(), bytes);
-    return end_digest(context.get());
+    EVP_MD_CTX *context = PerThread<OwnContext>::mine().evp.get();
+    begin_digest(context);
+    add_bytes(context, bytes);
+    return end_digest(context);
 }
 Fingerprint fingerprint(std::string_view bytes) {
     const auto whole = sha256(bytes);

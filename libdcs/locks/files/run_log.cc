@@ -1,5 +1,6 @@
 #include "locks/files/run_log.h"
 #include "base/fd.h"
+#include "base/per_thread.h"
 #include "base/text.h"
 #include "locks/files/world.h"
 
@@ -305,7 +306,7 @@ void read_file(const std::string &path, const std::function<void(const LogLine &
 }  // namespace
 
 void append_log(const std::string &directory, const LogLine &line) {
-    static thread_local LogFile log;
+    LogFile &log = PerThread<LogFile>::mine();
     const int saved = errno;
     if (const int fd = log.fd(directory); fd >= 0) {
         const std::string text = printed(line) + '\n';

@@ -94,9 +94,8 @@ class Executor(concurrent.futures.Executor):
         self._ident = ident
         with pool.opening:
             if fresh:
-                _forget(pool, ident, pool.executors)
-            self.session = Session(ident, number, pool=pool, skip=pool.executors if number is None else ())
-            pool.executors.add(self.session.number)
+                _forget(pool, ident, pool.taken)
+            self.session = Session(ident, number, pool=pool)
         self._submitting = threading.Lock()
         self._next_number = 0
         self._changed = threading.Condition()

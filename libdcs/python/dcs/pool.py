@@ -7,7 +7,7 @@ import os
 import threading
 import weakref
 from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_size_t, c_uint, c_void_p
-from typing import Any, BinaryIO, Collection, Iterator, List, Optional, Set, Type, TypeVar
+from typing import Any, BinaryIO, Collection, Dict, Iterator, List, Optional, Set, Type, TypeVar
 
 from . import _library as lib
 from ._fields import STRUCTURES, c_bytes, c_bytes_or_none, read
@@ -49,7 +49,7 @@ class Pool:
 
     def __init__(self, directory: Optional[Any] = None, *, patience: Optional[float] = None, auth_fd: int = -1):
         self._words = (directory, patience)
-        self.executors: Set[int] = set()  # sessions of this program's executors: each of them has one of its own
+        self.taken: Dict[int, bool] = {}  # sessions that this program has or has closed; whether it found them by its ident
         self._closed = False
         self._without_threads()
         with_threads.add(self)

@@ -29,7 +29,8 @@ class Session:
     """A session of this program, which calls itself `ident`, in a pool.
 
     Without `number` it is the session of that ident which is there from an earlier run, else a new one under a free
-    number: a plain rerun finds its own. `mode`: "resume" opens it if there is none and takes it over if there is,
+    number: a plain rerun finds its own. Sessions and executors of one program get the first, second, third of their ident: open them in
+    the same order in each run. One that was left, as by an exception, is found again. `mode`: "resume" opens it if there is none and takes it over if there is,
     "open" wants a new one, "reopen" is "resume" that makes a closed one active again, for further grains. `sent_reset`: results come again from the first.
     `skip`: sessions of this ident that are not meant; a new one then has a greater number than they.
 
@@ -49,6 +50,7 @@ class Session:
             pool.authorize(ident)
             self.number: int = (_find(pool, ident, mode, sent_reset, skip) if number is None else
                                 _open(pool, number, mode, sent_reset))
+            pool.taken[self.number] = number is None
         self._process, self._submitted, self._closed = os.getpid(), 0, False  # _submitted: how often
         self._ready: Deque[Result] = deque()
         self._with_outputs: Set[int] = set()
@@ -200,6 +202,8 @@ class Session:
 
     def leave(self) -> None:
         """Goes without closing the session; a rerun goes on in it."""
+        if not self._closed:
+            self.pool.taken.pop(self.number, None)
         with self._changed:
             if self._taker is not None:
                 self._asked.put(None)
@@ -357,14 +361,16 @@ def _open(pool: Pool, number: int, mode: str, sent_reset: bool) -> int:
 
 
 def _find(pool: Pool, ident: str, mode: str, sent_reset: bool, skip: Collection[int]) -> int:
-    """The first session of this ident; else a new one under a free number; behind those to skip."""
+    """The first session of this ident that this program has not had; else a new one under a free number; behind those to skip."""
     own = [row for row in pool.sessions() if row.user == pool.login_name()]
-    mine = sorted(row.session for row in own if row.ident == ident and row.session > max(skip, default=0))
+    behind = max((*skip, *(number for number, found in pool.taken.items() if found and mode != "reopen")), default=0)
+    mine = sorted(row.session for row in own if row.ident == ident and row.session > behind and
+                  (mode == "reopen" or row.session not in pool.taken))
     if mine and mode != "open":
         return _open(pool, mine[0], mode, sent_reset)
     used = {row.session for row in own}
     while True:
-        number = pool.free_number(used, max(skip, default=0))
+        number = pool.free_number(used, behind)
         try:
             return _open(pool, number, "resume" if mode == "reopen" else mode, sent_reset)
         except Error as error:

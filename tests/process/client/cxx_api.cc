@@ -1,5 +1,6 @@
 // dcs.hpp on a pool of two hosts: `cxx_api all` goes through what goes well and what goes wrong, `cxx_api scope HOW`
-// ends the scope of a session in three ways: closed, left, thrown; `cxx_api forked` in the child of a fork.
+// ends the scope of a session in three ways: closed, left, thrown; `cxx_api forked` in the child of a fork, and
+// `cxx_api at-exit` when the process ends.
 #include <cstring>
 #include <functional>
 #include <iostream>
@@ -146,6 +147,38 @@ void forked() {
     session.close();
 }
 
+// Two of one program are two, and each run finds both in this order.
+void two_of_one_ident() {
+    const auto output = [](dcs::session &of) {
+        std::string text;
+        for (const dcs::result &result : of.results()) text += result.output;
+        return text;
+    };
+    for (const char *run : {"first", "second"}) {
+        dcs::session first = dcs::session::resume("cxx"), second = dcs::session::resume("cxx");
+        need(first.number() != second.number(), std::string("two sessions in the ") + run + " run");
+        first.submit(1, {.argv = {"/bin/echo", "of the first"}});
+        second.submit(1, {.argv = {"/bin/echo", "of the second"}});
+        need(output(first) == "of the first\n" && output(second) == "of the second\n", "its own results");
+        first.leave();
+        second.leave();
+    }
+}
+
+// A static session is closed at exit(), before a handler that was there first, which calls the library, too.
+int at_exit() {
+    std::atexit([] {
+        dcs::session session = dcs::session::open("cxx", 40);
+        session.submit(1, {.argv = {"/bin/cat"}, .input = "of a handler\n"});
+        for (const dcs::result &result : session.results()) std::cout << result.output;
+        need(d_close_ses(41) == D_E_SESSION_UNKNOWN && std::strlen(d_errortext()) > 0, "an error of the handler");
+    });
+    static dcs::session of_program = dcs::session::open("cxx", 39);
+    of_program.submit(1, {.argv = {"/bin/echo", "of the program"}});
+    for (const dcs::result &result : of_program.results()) std::cout << result.output;
+    return 0;
+}
+
 }  // namespace
 
 int main(int argc, char **argv) {
@@ -159,6 +192,8 @@ int main(int argc, char **argv) {
         forked();
         return 0;
     }
+    if (argc == 2 && std::string_view(argv[1]) == "at-exit") return at_exit();
+    if (argc == 2 && std::string_view(argv[1]) == "two") return two_of_one_ident(), 0;
     submissions();
     errors();
     std::cout << "every call did what it says\n";

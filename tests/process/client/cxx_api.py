@@ -72,6 +72,9 @@ def header(pool, env, prefix):
     pool.dcs("session", "clean", "all", "--yes")  # of the page; this program wants their numbers
     assert run([made, "all"], env, pool.base) == b"every call did what it says\n"
     run([made, "forked"], env, pool.base)
+    pool.dcs("session", "clean", "all", "--yes")
+    run([made, "two"], env, pool.base)
+    assert run([made, "at-exit"], env, pool.base) == b"of the program\nof a handler\n"
     for how, code, state in (("closed", 0, "terminated"), ("left", 0, "active"), ("thrown", 7, "active")):
         ended = subprocess.run([made, "scope", how], env=env, capture_output=True, text=True, timeout=600)
         assert ended.returncode == code and ("which ends 1 of its grains" in ended.stderr) == (how == "closed"), ended

@@ -104,6 +104,36 @@ def replayed(pool, env):
     assert done.returncode == 1 and tells(done.stdout, "departs from its record"), done
 
 
+TWO = """
+import dcs
+with dcs.Session("two") as one:
+    one.submit(0, ["/bin/echo", "4"])
+    n = int(one.wait().output)
+    with dcs.Executor("two") as calls:
+        future = calls.submit(abs, -n)
+        with dcs.Session("two") as inner:
+            inner.submit(1, ["/bin/echo", "inner"])
+            print(inner.wait().output, future.result())
+with dcs.Session("two") as last:
+    last.submit(0, ["/bin/echo", "5"])
+    print(one.number < calls.session.number < inner.number < last.number, last.wait().output)
+try:
+    with dcs.Session("two") as left:
+        number = left.number
+        raise KeyError
+except KeyError:
+    left = dcs.Session("two")
+    print(left.number >= number)
+    left.close()
+"""
+
+
+def two(env):
+    """Sessions and executors of one program are different ones, in each run the same."""
+    for _ in range(2):
+        assert said(env, "two.py", TWO) == "b'inner\\n' 4\nTrue b'5\\n'\nTrue\n"
+
+
 def files():
     with dcs.Session("rerun-files") as session:
         for wrong in ("/etc/hostname", ["/etc/hostname"], [("name", "/etc/hostname")]):
@@ -116,6 +146,7 @@ def main():
         gathered(pool, env)
         to_the_end(env)
         replayed(pool, env)
+        two(env)
         files()
         print("programs that run again do what they did")
 
