@@ -130,7 +130,7 @@ public:
     inline session resume(const std::string &ident, int number, bool sent_reset = true) const;
     inline session reopen(const std::string &ident, int number, bool sent_reset = true) const;
     // The existing session of this ident from an earlier run, otherwise a new one, under a number that no session has had.
-    // A program that has a session, or has closed it, gets another one; one that leaves it gets it again.
+    // While a program has a session open, it is another one.
     inline session resume(const std::string &ident, bool sent_reset = true) const;
     inline answer query(int type, int session = -1, int grain = -1, const char *user = nullptr) const;
 
@@ -139,7 +139,7 @@ private:
     struct program {
         std::mutex mutex;
         std::string ident;    // empty: authorize() was not called
-        std::set<int> taken;  // sessions that it has or has closed
+        std::set<int> taken;  // sessions that it has open
     };
     static const std::shared_ptr<program> &of_default_pool() {
         static const auto *made = new auto(std::make_shared<program>());  // also for static objects at exit()
@@ -402,6 +402,7 @@ public:
                 "end them, or leave() to let them go on\n",
                 number_, left);
         if (d_pool_close_ses(where_.handle(), number_) != D_OK) std::fprintf(stderr, "dcs: %s\n", d_errortext());
+        leave();
     }
 
     int number() const noexcept { return number_; }
@@ -438,7 +439,7 @@ public:
     // Terminates the session; results stay, and a rerun replays them.
     void close() {
         check(d_pool_close_ses(where_.handle(), number_));
-        open_ = false;
+        leave();
     }
     // From here on the end of its scope does not close it.
     void leave() noexcept {

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Optional
 
 from .errors import GrainUnknown
-from .result import Result
+from .result import GrainFailed, Result
 
 if TYPE_CHECKING:
     from .executor import Executor
@@ -57,7 +57,7 @@ class Future(concurrent.futures.Future):  # type: ignore[type-arg]
         try:
             value = self._unpack(result)
         except BaseException as error:  # also SystemExit, if a call raised it
-            if self._executor._kept and hasattr(error, "add_note"):  # since Python 3.11
+            if self._executor._kept and not isinstance(error, GrainFailed) and hasattr(error, "add_note"):  # since Python 3.11
                 error.add_note(f"dcs: so it ends in each run; `dcs grain restart {result.session}:{self.grain} --and-after` lets the call run again")
             self.set_exception(error)
         else:

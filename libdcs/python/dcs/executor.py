@@ -4,6 +4,7 @@ from __future__ import annotations
 import atexit
 import concurrent.futures
 import contextlib
+import functools
 import itertools
 import json
 import logging
@@ -12,6 +13,7 @@ import shutil
 import sys
 import threading
 import time
+import weakref
 from types import ModuleType
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple, Union
 
@@ -32,7 +34,21 @@ _SYSTEM_PYTHON = "/usr/bin/python3"
 _BATCH = 256
 _SILENT_S = 5.0
 _log = logging.getLogger("dcs")
+# Executors without an ident that have ended, and the words of their pools: their results may still be read. Unused: when none is left.
+_ended: Dict[str, Tuple[Any, Optional[float]]] = {}
+_unused: List[str] = []
 Calls = List[Tuple[Sequence[Any], Dict[str, Any]]]
+
+
+def _remove_ended(idents: Iterable[str]) -> None:
+    for ident in list(idents):
+        directory, patience = _ended.pop(ident)
+        with contextlib.suppress(Error, TimeoutError), Pool(directory, patience=patience) as pool:  # else the next program tries again
+            interruptible(functools.partial(_forget, pool, ident, ()), AT_THE_END_S)
+
+
+atexit.register(_remove_ended, _ended)
+os.register_at_fork(after_in_child=_ended.clear)
 
 
 class Executor(concurrent.futures.Executor):
@@ -49,7 +65,8 @@ class Executor(concurrent.futures.Executor):
     run is refused (GrainDiffers), and that run's results stay. Functions in a module of their own, with nothing else that
     changes, keep theirs when the program around them is edited.
 
-    Without an ident nothing is kept for a rerun: the session is removed at the end, and what it runs then is withdrawn.
+    Without an ident nothing is kept for a rerun: what the session runs at the end of the executor is withdrawn, and it is removed when no
+    result of it is left in the program, at the next executor or when the program ends.
     A program that was killed leaves such a session until the next one on this host begins. An executor and its futures are of
     the process that made it: a forked child makes its own.
 
@@ -89,13 +106,15 @@ class Executor(concurrent.futures.Executor):
         sys.modules.setdefault("__dcs_main__", sys.modules["__main__"])  # what call.py calls the control program
         self._kept = ident is not None
         if ident is None:
+            spent, _unused[:] = [one for one in _unused if one in _ended], []
+            _remove_ended(spent)
             pool, ident = _nameless(pool)
             atexit.register(self._withdraw)
         self._ident = ident
         with pool.opening:
             if fresh:
-                _forget(pool, ident, pool.taken)
-            self.session = Session(ident, number, pool=pool)
+                _forget(pool, ident, pool.had)
+            self.session = Session(ident, number, pool=pool, _of_executor=True)
         self._submitting = threading.Lock()
         self._next_number = 0
         self._changed = threading.Condition()
@@ -294,13 +313,14 @@ class Executor(concurrent.futures.Executor):
                 self._take(result)
         if self._abandoned:
             return
-        if not self._kept:
-            self._remove()
-            return
         try:
             self.session._close_by_numbers()
         except Exception as error:
             self._close_error = error
+        if not self._kept:
+            atexit.unregister(self._withdraw)
+            _ended[self._ident] = self.session.pool._words
+            weakref.finalize(self.session.pool, _unused.append, self._ident).atexit = False
 
     def _next_recorded(self) -> Result:
         while True:

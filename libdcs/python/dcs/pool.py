@@ -49,7 +49,8 @@ class Pool:
 
     def __init__(self, directory: Optional[Any] = None, *, patience: Optional[float] = None, auth_fd: int = -1):
         self._words = (directory, patience)
-        self.taken: Dict[int, bool] = {}  # sessions that this program has or has closed; whether it found them by its ident
+        self.had: Dict[int, bool] = {}  # sessions of this program, but those that it left; True: found by its ident
+        self.in_use: Set[int] = set()  # those that are open, and all of executors
         self._closed = False
         self._without_threads()
         with_threads.add(self)

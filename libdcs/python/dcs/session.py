@@ -29,8 +29,8 @@ class Session:
     """A session of this program, which calls itself `ident`, in a pool.
 
     Without `number` it is the session of that ident which is there from an earlier run, else a new one under a free
-    number: a plain rerun finds its own. Sessions and executors of one program get the first, second, third of their ident: open them in
-    the same order in each run. One that was left, as by an exception, is found again. `mode`: "resume" opens it if there is none and takes it over if there is,
+    number: a plain rerun finds its own. While a session is open, another one of the program is not the same, and none is that of an
+    executor: each run finds them in the order of opening. `mode`: "resume" opens it if there is none and takes it over if there is,
     "open" wants a new one, "reopen" is "resume" that makes a closed one active again, for further grains. `sent_reset`: results come again from the first.
     `skip`: sessions of this ident that are not meant; a new one then has a greater number than they.
 
@@ -41,16 +41,19 @@ class Session:
     all methods continue with the same session; only the process that opened it ends it with the block."""
 
     def __init__(self, ident: str, number: Optional[int] = None, *, mode: str = "resume", sent_reset: bool = True,
-                 skip: Collection[int] = (), pool: Pool = default_pool):
+                 skip: Collection[int] = (), pool: Pool = default_pool, _of_executor: bool = False):
         if mode not in ("resume", "open", "reopen"):
             raise ValueError(f'mode is {mode!r}: it must be "resume", "open" or "reopen"')
         self.ident, self.pool = ident, pool
         pool.call("set_new_demands", 1)
         with pool.opening:
             pool.authorize(ident)
-            self.number: int = (_find(pool, ident, mode, sent_reset, skip) if number is None else
+            others = pool.had if _of_executor else pool.in_use
+            self.number: int = (_find(pool, ident, mode, sent_reset, skip, others) if number is None else
                                 _open(pool, number, mode, sent_reset))
-            pool.taken[self.number] = number is None
+            pool.had[self.number] = number is None
+            pool.in_use.add(self.number)
+        self._of_executor = _of_executor
         self._process, self._submitted, self._closed = os.getpid(), 0, False  # _submitted: how often
         self._ready: Deque[Result] = deque()
         self._with_outputs: Set[int] = set()
@@ -203,7 +206,9 @@ class Session:
     def leave(self) -> None:
         """Goes without closing the session; a rerun goes on in it."""
         if not self._closed:
-            self.pool.taken.pop(self.number, None)
+            self.pool.had.pop(self.number, None)
+        if not self._closed or not self._of_executor:
+            self.pool.in_use.discard(self.number)
         with self._changed:
             if self._taker is not None:
                 self._asked.put(None)
@@ -360,17 +365,16 @@ def _open(pool: Pool, number: int, mode: str, sent_reset: bool) -> int:
     return number
 
 
-def _find(pool: Pool, ident: str, mode: str, sent_reset: bool, skip: Collection[int]) -> int:
-    """The first session of this ident that this program has not had; else a new one under a free number; behind those to skip."""
+def _find(pool: Pool, ident: str, mode: str, sent_reset: bool, skip: Collection[int], others: Collection[int]) -> int:
+    """The first session of this ident, behind those to skip and none of the program's others; else a new one, behind these, too."""
     own = [row for row in pool.sessions() if row.user == pool.login_name()]
-    behind = max((*skip, *(number for number, found in pool.taken.items() if found and mode != "reopen")), default=0)
-    mine = sorted(row.session for row in own if row.ident == ident and row.session > behind and
-                  (mode == "reopen" or row.session not in pool.taken))
+    first = max(skip, default=0)
+    mine = sorted(row.session for row in own if row.ident == ident and row.session > first and row.session not in others)
     if mine and mode != "open":
         return _open(pool, mine[0], mode, sent_reset)
     used = {row.session for row in own}
     while True:
-        number = pool.free_number(used, behind)
+        number = pool.free_number(used, max(first, *(number for number in others if pool.had.get(number)), 0))
         try:
             return _open(pool, number, "resume" if mode == "reopen" else mode, sent_reset)
         except Error as error:

@@ -136,7 +136,7 @@ def failures(number):
     assert error.text and error.hint and error.hint != error.text
     raises(dcs.GrainDiffers, lambda: session.submit(1, ["/bin/cat"]), "argv")
     assert len(list(session.results())) == 22
-    raises(dcs.ReplayEnd, session.wait)
+    raises(dcs.NothingLeft, session.wait)
     raises(dcs.GrainDiffers, session.close, "took the result of grain 0 has not submitted")
     session.leave()
     raises(ValueError, lambda: dcs.Session("another"), "'api' already")

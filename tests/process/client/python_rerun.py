@@ -115,23 +115,65 @@ with dcs.Session("two") as one:
             inner.submit(1, ["/bin/echo", "inner"])
             print(inner.wait().output, future.result())
 with dcs.Session("two") as last:
-    last.submit(0, ["/bin/echo", "5"])
-    print(one.number < calls.session.number < inner.number < last.number, last.wait().output)
-try:
-    with dcs.Session("two") as left:
-        number = left.number
-        raise KeyError
-except KeyError:
-    left = dcs.Session("two")
-    print(left.number >= number)
-    left.close()
+    last.submit(0, ["/bin/echo", "4"])
+    print(one.number < calls.session.number < inner.number, last.number == one.number, last.wait().output)
+with dcs.Executor("two") as more:
+    print(more.submit(abs, -5).result(), more.session.number > inner.number)
 """
 
 
 def two(env):
     """Sessions and executors of one program are different ones, in each run the same."""
     for _ in range(2):
-        assert said(env, "two.py", TWO) == "b'inner\\n' 4\nTrue b'5\\n'\nTrue\n"
+        assert said(env, "two.py", TWO) == "b'inner\\n' 4\nTrue True b'4\\n'\n5 True\n"
+
+
+LIMITED = """
+import dcs, sys
+with dcs.Executor("limited", 81) as run:
+    future = run.submit_command(["sh", "-c", "until test -e enough; do sleep 0.05; done; echo well"], wall_s=int(sys.argv[1]))
+    print(future.result().output)
+with dcs.Session("limited", 82) as session:
+    session.submit(1, ["/usr/bin/test", "-e", sys.argv[2]], attempts=1)
+    session.wait().check()
+"""
+
+
+def limited(env):
+    """A failure is recorded; with DCS_RESUME_FAILED=1 what failed runs again, also after the session was closed, with the limits of then."""
+    def run(wall_s, more=None):
+        return subprocess.run([PYTHON, "limited.py", str(wall_s), os.path.abspath("there")], env={**env, **(more or {})}, capture_output=True,
+                              text=True, timeout=300)
+    with open("limited.py", "w") as file:
+        file.write(LIMITED)
+    assert tells(run(1).stderr, "GrainFailed wall_s")
+    for name in ("enough", "there"):
+        done = run(600)
+        assert "GrainFailed" in done.stderr and "DCS_RESUME_FAILED=1" in done.stderr, done
+        with open(name, "w"):
+            pass
+        done = run(600, {"DCS_RESUME_FAILED": "1"})
+        assert done.stdout == "b'well\\n'\n" and (done.returncode == 0) == (name == "there"), done
+    assert run(600).returncode == 0
+
+
+NAMELESS = """
+import dcs
+with dcs.Executor() as run:
+    future = run.submit_command(["sh", "-c", "seq 100000; echo made >table"], outputs=["table"])
+print(len(future.result().output), future.result().open_file("table").read())
+number = run.session.number
+del run, future
+with dcs.Executor() as run:
+    print(run.submit(abs, -1).result(), [row.session for row in dcs.sessions() if row.session == number])
+"""
+
+
+def nameless(env):
+    """Results of an executor without an ident can be read behind its end; then its session is removed."""
+    before = {row.session for row in dcs.sessions()}
+    assert said(env, "nameless.py", NAMELESS) == "588895 b'made\\n'\n1 []\n"
+    assert {row.session for row in dcs.sessions()} == before
 
 
 def files():
@@ -147,6 +189,8 @@ def main():
         to_the_end(env)
         replayed(pool, env)
         two(env)
+        limited(env)
+        nameless(env)
         files()
         print("programs that run again do what they did")
 

@@ -37,8 +37,9 @@ Status not_executable(const std::string &path) {
 
 // Names that belong to DCS and must not reach a grain.
 bool is_ours(std::string_view name) {
-    return name == "DCS_AUTH_FD" || name == "DCS_PATIENCE_S" || name == "DCS_GRAIN_DIR" ||
-           name == "DCS_GRAIN_SEQUENCE" || name == "DCS_UMASK" || name == "DCS_REPLAY_OF";
+    static const auto names = dcs::words_of(
+        "DCS_AUTH_FD DCS_PATIENCE_S DCS_GRAIN_DIR DCS_GRAIN_SEQUENCE DCS_UMASK DCS_REPLAY_OF DCS_RESUME_FAILED");
+    return std::ranges::find(names, name) != names.end();
 }
 
 template <class Keep> std::map<std::string, std::string> pick(char **environment, const std::string &pool, Keep keep) {
