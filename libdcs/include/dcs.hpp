@@ -122,6 +122,7 @@ public:
         if (!now.empty() && now != ident)  // it would lose the sessions of the first
             throw error(D_E_INVALID, "this program calls itself \"" + now + "\" already and cannot be \"" + ident +
                                          "\" as well: use one ident for all sessions in a pool");
+        check(d_pool_set_new_demands(handle(), 1));
         check(d_pool_get_auth(handle(), name));
         now = ident;
     }
@@ -395,13 +396,14 @@ public:
             leave();
             return;
         }
-        if (const int left = unfinished("active"); left > 0)
+        const int left = unfinished("active");
+        if (d_pool_close_ses(where_.handle(), number_) != D_OK) std::fprintf(stderr, "dcs: %s\n", d_errortext());
+        else if (left > 0)
             std::fprintf(
                 stderr,
                 "dcs: session %d is closed, which ends %d of its grains; take results() to have them, close() to "
                 "end them, or leave() to let them go on\n",
                 number_, left);
-        if (d_pool_close_ses(where_.handle(), number_) != D_OK) std::fprintf(stderr, "dcs: %s\n", d_errortext());
         leave();
     }
 
