@@ -77,6 +77,17 @@ Status check_words(OptionWords &w) {
     return wrong.empty() ? Status::ok() : fail(Code::invalid, wrong);
 }
 
+// An account may come later, or from a directory service that is away.
+std::vector<std::string> doubtful_accounts(const IdentityOptions &identity) {
+    std::vector<std::string> texts;
+    const files::OwnerRules rules{.accounts = identity.accounts};
+    for (const std::string &name : identity.accounts)
+        if (const auto login = files::logins_of_this_host().login(rules, name); !login)
+            texts.push_back("--accounts: `" + name + "`: " + login.status().text +
+                            ", so grains of that user run under an anonymous uid");
+    return texts;
+}
+
 Option choice(const char *name, std::string &into, const char *value, const char *help, const char *words,
               Where where = Where::anywhere) {
     return {.name = name, .into = &into, .value = value, .help = help, .where = where, .takes = one_of(words)};
@@ -161,7 +172,8 @@ CommandLine command_line(OptionWords &words) {
          choice("log-level", words.log_level, "LEVEL", "off (default), error, warn, info or debug",
                 "off|error|warn|info|debug", Where::reload)},
         // clang-format on
-        .check = [&words] { return check_words(words); }};
+        .check = [&words] { return check_words(words); },
+        .warn_of_files = [&words] { return doubtful_accounts(words.server.identity); }};
 }
 
 }  // namespace dcs::server

@@ -66,6 +66,7 @@ Service::Service(ServeSettings settings, Signals &signals, Suspect &suspect, sto
             for (wire::ProblemRow &row : doors_.tls->problems()) rows.push_back(std::move(row));
         for (wire::ProblemRow &row : login_problems(logins_.look())) rows.push_back(std::move(row));
         users_.add_problem(rows);
+        if (auto row = alike_names(turn_.state())) rows.push_back(std::move(*row));
         return rows;
     });
 }

@@ -123,8 +123,9 @@ void print_warnings() {
     for (const wire::ProblemRow &row : reply->problems)
         if (row.entity.starts_with("login "))
             std::fprintf(stderr, "warning: %s: %s\n", printable(row.file).c_str(), printable(row.problem).c_str());
-        else if (const bool copy = row.entity == copy_of_store_words; copy || row.entity.starts_with("policy "))
-            std::fprintf(stderr, "warning: %s%s %s: %s\n", printable(row.entity).c_str(), copy ? ":" : "",
+        else if (const bool policy = row.entity.starts_with("policy ");
+                 policy || row.entity == copy_of_store_words || row.entity == "host table")
+            std::fprintf(stderr, "warning: %s%s %s: %s\n", printable(row.entity).c_str(), policy ? "" : ":",
                          printable(row.problem).c_str(), printable(row.advice).c_str());
 }
 
