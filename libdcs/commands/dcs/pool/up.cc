@@ -266,7 +266,8 @@ int failed(const Call &call, const Status &why, const std::string &hint) {
     const std::string full = full_disk_text(call.directory);
     if (full.empty()) return call.fail(failure_of("", why, hint));
     return call.fail(failure_of("", fail(Code::no_space, why.text + "\n  " + full),
-                                "make room there" + (hint.empty() ? "" : "; " + hint)));
+                                "make room there (a new pool needs 16 MiB and 200 inodes)" +
+                                    (hint.empty() ? "" : "; " + hint)));
 }
 
 int up(const Call &call) {
