@@ -49,7 +49,7 @@ Service::Service(ServeSettings settings, Signals &signals, Suspect &suspect, sto
       library_(std::move(library_disk), loop),
       imports_(reader, loop),
       prober_(loop, [this](bool v6) { return keeper_.echo_socket(v6); }),
-      outside_(loop, storage_, library_, imports_, suspect, prober_, keeper),
+      outside_(loop, storage_, library_, imports_, suspect, prober_, users_),
       turn_(std::move(setup), store, outside_),
       mirror_(mirror.setup, mirror.file, mirror.turns, store, turn_.library(), loop,
               [this](const std::string &why) { fenced(why); }),
