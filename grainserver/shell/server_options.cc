@@ -138,8 +138,7 @@ CommandLine command_line(OptionWords &words) {
          most("max-cpu-s", words.cpu_s, "processor seconds of a grain; 0 (default): no limit", seconds_from(0)),
          most("max-file-mb", words.file_mb, "size of a file that a grain writes; 0 (default): no limit",
               megabytes_from(0)),
-         most("max-disk-mb", words.disk_mb, "size of a grain's directory; 0 (default): no limit",
-              megabytes_from(0)),
+         most("max-disk-mb", words.disk_mb, "size of a grain's directory; 0 (default): no limit", megabytes_from(0)),
          {"confine", &o.rungs.level, "LEVEL", "auto (default): what the host supports without restricting programs; "
                                               "or limits, filter, scope, files or namespaces, each including those "
                                               "before it"},

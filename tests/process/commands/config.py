@@ -323,13 +323,6 @@ def for_units(world):
     assert "has 3 errors" in said, said
     put(scheduler='tls = "0.0.0.0:7001"\n', backupd='tls = "0.0.0.0:7002"\n', grainserver='confine = "filter"\n')
     assert world.dcs("config", "check", "--from", folder).stdout.count(": good\n") == 3
-    put(grainserver='confine = "filter"\naccounts = ["daemon", "no-such-user"]\n', scheduler='master = "no-such-master"\n')
-    with open(os.path.join(folder, "hosts"), "w") as out:
-        out.write("h1 slots=1\n")
-    said = world.dcs("config", "check", "--from", folder).stderr
-    place = f"warning: {folder}/grainserver.toml:2: --accounts: "
-    assert tells(said, place + "no-such-user no such login") and tells(said, place + "daemon system account"), said
-    assert tells(said, f"warning: {folder}/scheduler.toml:1: option --master no login no-such-master"), said
 
 
 def checks(world):

@@ -1,7 +1,7 @@
 /* Loaded into a process, it has its keeper (dcs_keeper) look up logins as at a directory service that is away: by the
- * number that the file of the variable DCS_SLOW_USERS has at the time, an int, for uids, and DCS_SLOW_NAMES for names. A
- * look-up fails with that error; it does not come back while the number is -1. The keeper may not open the files, so they
- * are mapped before. */
+ * number that the file of the variable DCS_SLOW_USERS has at the time, an int, for uids, and DCS_SLOW_NAMES for names.
+ * A look-up fails with that error; it does not come back while the number is -1. The keeper may not open the files, so
+ * they are mapped before. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pwd.h>

@@ -59,9 +59,12 @@ Result<Checked> check_for_unit(const ConfiguredDaemon &daemon, const std::string
     auto checked = check_file(daemon, file);
     if (!checked || !checked->errors.empty()) return checked;
     const std::string beside = file.substr(0, file.rfind('/') + 1);
-    const std::pair<const char *, std::string> of_units[] = {
-        {"dir", std::string(services_place) + "/" + daemon.role}, {"name", "host"},  {"scheduler", "host:1"},
-        {"hosts", beside + "hosts"}, {"policy", beside + "policy"}, {"limits", beside + "limits"}};
+    const std::pair<const char *, std::string> of_units[] = {{"dir", std::string(services_place) + "/" + daemon.role},
+                                                             {"name", "host"},
+                                                             {"scheduler", "host:1"},
+                                                             {"hosts", beside + "hosts"},
+                                                             {"policy", beside + "policy"},
+                                                             {"limits", beside + "limits"}};
     std::vector<std::string> arguments = {"--config", file};
     for (const Setting &setting : checked->record.settings)
         for (const auto &[name, value] : of_units)
