@@ -77,6 +77,17 @@ Status check_words(OptionWords &w) {
     return wrong.empty() ? Status::ok() : fail(Code::invalid, wrong);
 }
 
+// An account may come later, or from a directory service that is away.
+std::vector<std::string> doubtful_accounts(const IdentityOptions &identity) {
+    std::vector<std::string> texts;
+    const files::OwnerRules rules{.accounts = identity.accounts};
+    for (const std::string &name : identity.accounts)
+        if (const auto login = files::logins_of_this_host().login(rules, name); !login)
+            texts.push_back("--accounts: `" + name + "`: " + login.status().text +
+                            ", so grains of that user run under an anonymous uid");
+    return texts;
+}
+
 Option choice(const char *name, std::string &into, const char *value, const char *help, const char *words,
               Where where = Where::anywhere) {
     return {.name = name, .into = &into, .value = value, .help = help, .where = where, .takes = one_of(words)};
@@ -127,8 +138,7 @@ CommandLine command_line(OptionWords &words) {
          most("max-cpu-s", words.cpu_s, "processor seconds of a grain; 0 (default): no limit", seconds_from(0)),
          most("max-file-mb", words.file_mb, "size of a file that a grain writes; 0 (default): no limit",
               megabytes_from(0)),
-         most("max-disk-mb", words.disk_mb, "size of a grain's directory; 0 (default): no limit",
-              megabytes_from(0)),
+         most("max-disk-mb", words.disk_mb, "size of a grain's directory; 0 (default): no limit", megabytes_from(0)),
          {"confine", &o.rungs.level, "LEVEL", "auto (default): what the host supports without restricting programs; "
                                               "or limits, filter, scope, files or namespaces, each including those "
                                               "before it"},
@@ -161,7 +171,8 @@ CommandLine command_line(OptionWords &words) {
          choice("log-level", words.log_level, "LEVEL", "off (default), error, warn, info or debug",
                 "off|error|warn|info|debug", Where::reload)},
         // clang-format on
-        .check = [&words] { return check_words(words); }};
+        .check = [&words] { return check_words(words); },
+        .warn_of_files = [&words] { return doubtful_accounts(words.server.identity); }};
 }
 
 }  // namespace dcs::server

@@ -7,6 +7,8 @@ namespace dcs {
 
 // Why there is no current copy of the store at the backup: the scheduler says it, and commands tell what to do.
 inline constexpr const char *no_backup_words = "the backup is not connected";
+// The entity of the doctor's rows about it.
+inline constexpr const char *copy_of_store_words = "the backup's copy of the store";
 // Before what the backup itself says of its copy.
 inline constexpr const char *failing_copy_words = "the backup cannot keep the copy: ";
 // The copy has turns that the store lacks; begins the reason.

@@ -1,7 +1,7 @@
 #pragma once
-// Of each thread one T, made when the thread first asks for it and destroyed when the thread ends. The main thread's stays
-// when the process ends by exit(): handlers of atexit() and destructors of static objects may still call the library,
-// after thread_local objects have gone.
+// Of each thread one T, made when the thread first asks for it and destroyed when the thread ends. The main thread's
+// stays when the process ends by exit(): handlers of atexit() and destructors of static objects may still call the
+// library, after thread_local objects have gone.
 #include <pthread.h>
 
 #include "base/no_cancel.h"

@@ -80,7 +80,9 @@ Configuration Configuration::take(const CommandLine &line, int argc, char **argv
         const bool placed = c.file_ == no_config || parsed.wrong.starts_with(c.file_);
         if (!parsed.proceed) why.push_back((placed ? "" : c.file_ + ": ") + parsed.wrong);
         ConfigRecord record{parsed.settings, {}, "", {}};
-        if (look && why.empty() && line.warn_of_files) record.warnings = line.warn_of_files();
+        if (look && why.empty() && line.warn_of_files)
+            for (std::string &warning : line.warn_of_files())
+                record.warnings.push_back(with_places(line, parsed.settings, std::move(warning)));
         print_check(why, record);
     }
     if (!parsed.proceed) print_and_exit(parsed);

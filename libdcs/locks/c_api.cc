@@ -27,10 +27,8 @@ struct d_slots {
 namespace dcs::locks::c_api {
 namespace {
 
-struct LastError {
-    std::string text;
-};
-std::string &error_text() { return PerThread<LastError>::mine().text; }
+struct ErrorText : std::string {};
+std::string &error_text() { return PerThread<ErrorText>::mine(); }
 
 // Returns `reason`, sets this thread's error text.
 int refuse(int reason, const std::string &text) {

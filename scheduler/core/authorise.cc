@@ -270,10 +270,13 @@ Status check_client(const State &state, const Certified &certified) {
 }
 
 Status check_backup(const State &state, const Certified &certified) {
-    if (certified.host.empty()) return Status::ok();
+    const auto key = state.trust.backups.find(state.backup_host.name);
+    if (certified.host.empty())  // a process of the scheduler's host
+        return key == state.trust.backups.end()
+                   ? Status::ok()
+                   : fail(Code::refused, "the backup of this pool is host " + key->first + ": end this dcs_backupd");
     if (certified.host != state.backup_host.name)
         return fail(Code::refused, "host " + certified.host + " is not the backup in the scheduler's host table");
-    const auto key = state.trust.backups.find(certified.host);
     if (key != state.trust.backups.end() && key->second == certified.key) return Status::ok();
     return fail(Code::refused,
                 "the certificate of the backup " + certified.host + " has been revoked: it must join again");

@@ -104,8 +104,7 @@ void hear_from(Draft &d, HostId id) {
     if (host.status != HostStatus::active)
         d.event("host " + host.config->name + " is active, was " + name_of(host.status));
     host.status = HostStatus::active;
-    host.last_contact = d.now;
-    host.called = true;
+    host.last_contact = host.last_call = d.now;
     host.checked = Checked::no;
 }
 

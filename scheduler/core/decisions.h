@@ -60,6 +60,7 @@ std::int64_t certificate_end(const State &state, const std::string &host);
 bool in_table(const State &state, HostRole role, const std::string &name);
 // Also one that lasts longer than any may: it was made while the clock was ahead.
 bool has_expired(const JoinCode &code, std::int64_t wall_s);
+std::string lowered(std::string name);  // DNS does not tell cases apart
 Status not_in_table(const State &state, HostRole role, const std::string &name);
 // What programs on that host have as tokens counts no more, and their connections end.
 void end_programs(Draft &d, const std::string &host);

@@ -41,6 +41,11 @@ std::string age_text(const Draft &d, Instant since) {
     return std::to_string(std::max<std::int64_t>(0, s)) + " s";
 }
 
+// last_contact may be the end of a pause of the scheduler.
+std::string last_report_text(const Draft &d, const Host &host) {
+    return age_text(d, host.last_call == Instant{} ? host.last_contact : host.last_call) + " ago";
+}
+
 std::string join_again(const Host &host) {
     return "let it join again (dcs token create --host " + host.config->name +
            (host.refusal.key_removed ? ", with --new-key added to the line that it prints)" : ")");
@@ -124,12 +129,12 @@ void tell_trouble(const Draft &d, const Host &host, Trouble trouble, wire::Probl
         row.advice = "make room where its grain server has its directory (--dir); it accepts grains again by itself";
         return;
     case Trouble::no_connection:
-        row.problem = "is not connected: it last reported " + age_text(d, host.last_contact) + " ago";
+        row.problem = "is not connected: it last reported " + last_report_text(d, host);
         row.affects += ", which get no grains; what runs there stays until the host is delinquent";
         tell_refusal(d, host, row);
         return;
     case Trouble::silent:
-        row.problem = "is connected, but last reported " + age_text(d, host.last_contact) + " ago";
+        row.problem = "is connected, but last reported " + last_report_text(d, host);
         row.affects += "; what runs there stays until the host is delinquent";
         row.advice = "check that its machine and its grain server are not suspended or overloaded";
         return;
@@ -188,11 +193,11 @@ std::optional<wire::ProblemRow> host_problem(const Draft &d, HostId id) {
         }
         if (running > 0) row.affects += ", " + grains_there(running);
     } else if (host.status == HostStatus::delinquent) {
-        row.problem = "is delinquent: it last reported " + age_text(d, host.last_contact) + " ago";
+        row.problem = "is delinquent: it last reported " + last_report_text(d, host);
         row.affects +=
             ", " + grains_there(running) + (running == 1 ? "; it moves" : "; they move") + " if the host stays silent";
     } else {
-        row.problem = "is dead: it last reported " + age_text(d, host.last_contact) + " ago";
+        row.problem = "is dead: it last reported " + last_report_text(d, host);
         row.affects += "; its grains have moved";
     }
     if (host.status != HostStatus::active) tell_refusal(d, host, row);

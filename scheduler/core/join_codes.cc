@@ -1,5 +1,6 @@
 // What operators do about hosts that join the pool: codes, approval, removal. The host's own side is join_host.cc.
 #include <algorithm>
+#include <cctype>
 
 #include "base/limits.h"
 #include "base/text.h"
@@ -48,6 +49,11 @@ bool in_table(const State &state, HostRole role, const std::string &name) {
     return host && host->configured;
 }
 
+std::string lowered(std::string name) {
+    for (char &c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return name;
+}
+
 Status not_in_table(const State &state, HostRole role, const std::string &name) {
     for (const HostRole other : {HostRole::client, HostRole::backup})
         if (other != role && in_table(state, other, name)) {
@@ -61,9 +67,13 @@ Status not_in_table(const State &state, HostRole role, const std::string &name) 
     const char *with = role == HostRole::client   ? " with role=client"
                        : role == HostRole::backup ? " with role=backup and address=HOST:PORT"
                                                   : "";
+    std::string like;
+    for (const Host &host : state.hosts)
+        if (host.configured && host.config->name != name && lowered(host.config->name) == lowered(name))
+            like = ", which lists \"" + host.config->name + "\", and upper and lower case count";
     return fail(
         Code::not_found,
-        "host \"" + name + "\" is not in the scheduler's host table" + as + ": add a line for it" + with +
+        "host \"" + name + "\" is not in the scheduler's host table" + as + like + ": add a line for it" + with +
             " to the file of --hosts (as a rule `hosts` in its directory, or /etc/dcs/hosts) and run `dcs reload`");
 }
 

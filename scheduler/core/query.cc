@@ -138,7 +138,7 @@ wire::HostRow host_row(const Draft &d, std::size_t i) {
     row.blamed = static_cast<std::int64_t>(host.totals.blamed);
     row.blamed_lately = host.blamed_lately;
     row.running = static_cast<std::int32_t>(on_slots(d.state, static_cast<HostId>(i)));
-    row.last_call_in_s = host.called ? since(d.now, host.last_contact) : -1;
+    row.last_call_in_s = since(d.now, host.last_call);
     row.interval_s = host.config->interval.seconds();
     row.alert_s = host.config->alert.seconds();
     row.limit_s = host.config->limit.seconds();
@@ -150,7 +150,7 @@ wire::HostRow host_row(const Draft &d, std::size_t i) {
     row.failed = static_cast<std::int64_t>(host.totals.failed);
     row.given_back = static_cast<std::int64_t>(host.totals.given_back);
     row.cpu_s = static_cast<double>(host.totals.cpu_us) / 1e6;
-    if (host.called) row.confinement = to_words(host.confinement);
+    if (host.last_call != Instant{}) row.confinement = to_words(host.confinement);
     row.expires_s = certificate_end(d.state, host.config->name);
     row.version = host.version;
     if (row.connected) row.address = host.address;
@@ -223,8 +223,7 @@ wire::GrainRow grain_row(const Draft &d, const Caller &caller, const GrainKey &k
     row.out_blocks = usage.out_blocks;
     row.run_cpu_s = cpu_of(g.course->current);
     row.saved_cpu_s = static_cast<double>(g.course->kept->saved) / 1e6;
-    const bool runs = status == GrainStatus::running && host;
-    row.last_contact_s = runs && host->status != HostStatus::unknown ? since(d.now, host->last_contact) : -1;
+    row.last_contact_s = status == GrainStatus::running && host ? since(d.now, host->last_call) : -1;
     row.checkpoint_age_s = since(d.now, g.recent->checkpoint_time);
     row.out_length = g.course->out_length;
     row.err_length = g.course->err_length;

@@ -10,7 +10,7 @@ namespace {
 
 // Who calls often is looked up once a minute.
 constexpr Duration told_every = seconds(60), shown_for = seconds(90);
-constexpr const char *others_wait = "users who have called this scheduler before are served, others wait";
+constexpr const char *others_wait = "users of this host who have called this scheduler before are served, others wait";
 
 }  // namespace
 
@@ -19,7 +19,16 @@ bool owner_or_root(std::uint32_t uid) { return uid == 0 || uid == ::geteuid(); }
 Result<std::string> LocalUsers::name_of(std::uint32_t uid) { return names_.of(uid, owner_or_root(uid), boot_clock()); }
 
 // One whose directory does not answer may be known.
-bool LocalUsers::knows_login(const std::string &login) { return keeper_.knows_login(login).code != Code::not_found; }
+bool LocalUsers::knows_login(const std::string &login) {
+    const Status s = keeper_.knows_login(login);
+    if (s.code == Code::unreachable) (void)unknown(s);
+    return s.code != Code::not_found;
+}
+
+Status LocalUsers::check_login(const std::string &login) {
+    const Status s = keeper_.check_login(login);
+    return s.code == Code::unreachable ? unknown(s) : s;
+}
 
 // By name: the groups that a process has are those of who started it, and stay when a login has left the group.
 Result<KnownPeer> LocalUsers::look_up(std::uint32_t uid) {
@@ -27,8 +36,8 @@ Result<KnownPeer> LocalUsers::look_up(std::uint32_t uid) {
     if (!name) return unknown(name.status());
     KnownPeer peer{*name, {}};
     if (peer.login.empty() || owner_or_root(uid) || !members_only_) return peer;
-    peer.may_call = keeper_.check_login(peer.login);
-    if (peer.may_call.code == Code::unreachable) return unknown(peer.may_call);
+    peer.may_call = check_login(peer.login);
+    if (peer.may_call.code == Code::unreachable) return peer.may_call;
     return peer;
 }
 

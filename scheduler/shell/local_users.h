@@ -27,6 +27,7 @@ public:
     Result<std::string> name_of(std::uint32_t uid);
     void forget() { names_.forget(); }
     bool knows_login(const std::string &login);
+    Status check_login(const std::string &login);  // of a user of another host, too
     // For `dcs doctor`, while the user database does not answer.
     void add_problem(std::vector<wire::ProblemRow> &rows) const;
 

@@ -1,9 +1,11 @@
 #include "scheduler/shell/lost_hosts.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "daemon/log.h"
+#include "scheduler/core/decisions.h"
 
 namespace dcs::shell {
 namespace {
@@ -52,6 +54,27 @@ Status keeps_backup(const core::State &state, const std::vector<core::HostConfig
 }
 
 }  // namespace
+
+std::string alike_names(const std::vector<core::HostConfig> &table) {
+    std::map<std::string, std::string> known;
+    for (const core::HostConfig &line : table) {
+        if (line.names_class) continue;
+        const std::string &first = known.emplace(core::lowered(line.name), line.name).first->second;
+        if (first != line.name)
+            return "it lists " + first + " and " + line.name + ", whose names differ in upper and lower case alone";
+    }
+    return "";
+}
+
+std::optional<wire::ProblemRow> alike_names(const core::State &state) {
+    std::vector<core::HostConfig> table;
+    for (const core::Host &host : state.hosts)
+        if (host.configured) table.push_back(*host.config);
+    const std::string problem = alike_names(table);
+    if (problem.empty()) return {};
+    return wire::ProblemRow{"host table", "", problem, "if they are one machine, it runs twice the grains",
+                            "take one of the lines out of it, or give that host another name, and run `dcs reload`"};
+}
 
 bool has_grain_host(const std::vector<core::HostConfig> &table) {
     return std::any_of(table.begin(), table.end(), runs_grains);

@@ -1,10 +1,12 @@
 #pragma once
 // What another host table does to the pool: emptied or cut off by mistake it must not end the work of all.
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "scheduler/state/state.h"
+#include "wire/session_calls.h"
 
 namespace dcs::shell {
 
@@ -15,6 +17,10 @@ bool has_grain_host(const std::vector<core::HostConfig> &table);
 // again elsewhere.
 Status keeps_hosts(const core::State &state, const std::vector<core::HostConfig> &table, const std::string &file,
                    bool move_grains);
+
+// Hosts whose names differ in upper and lower case alone: probably one machine. Nothing: "".
+std::string alike_names(const std::vector<core::HostConfig> &table);
+std::optional<wire::ProblemRow> alike_names(const core::State &state);
 
 // What becomes of the hosts that run grains: "added h3; removed h1 (2 running); changed h2". Nothing: "".
 std::string changes_of_hosts(const core::State &state, const std::vector<core::HostConfig> &table);

@@ -118,7 +118,8 @@ bool MirrorHost::frame(const net::Arrival &arrival) {
 bool MirrorHost::turn_out(ConnId conn, const core::Certified &peer, const core::State &state) {
     const Status s = core::check_backup(state, peer);
     if (s || planted("mirror.anybody")) return false;
-    log_audit("audit: the copy of the store was refused to host " + peer.host + ": " + s.text);
+    log_audit("audit: the copy of the store was refused to " +
+              (peer.host.empty() ? "a process of this host" : "host " + peer.host) + ": " + s.text);
     (void)loop_.send(conn, wire::Refused{s.text});
     loop_.close(conn);
     if (mirror_.turned_out(conn, s.text)) turned_out_ = peer;
@@ -131,6 +132,11 @@ void MirrorHost::let_go(const core::State &state) {
     const Status gone = core::check_backup(state, *std::exchange(turned_out_, std::nullopt));
     if (gone || !mirror_.waits()) return;
     if (Status s = mirror_.detach("the removal of its host"); !s) log_error(s.text);
+}
+
+std::vector<wire::ProblemRow> MirrorHost::problems(const core::State &state) const {
+    const std::string &name = state.backup_host.name;
+    return mirror_.problems(state.trust.backups.count(name) == 0 ? name : "");
 }
 
 void MirrorHost::pump(bool may_read) {

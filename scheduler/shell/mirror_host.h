@@ -60,12 +60,12 @@ public:
     void gone(ConnId conn) { mirror_.gone(conn); }
     // Turns the peer out if it is not the backup; true: it was.
     bool turn_out(ConnId conn, const core::Certified &peer, const core::State &state);
-    // A commit is durable here. If with it the host that had the copy is no longer the backup, commits do not wait.
+    // `state` is durable here. If by it the host that had the copy is no longer the backup, commits do not wait.
     void let_go(const core::State &state);
     void committed() { mirror_.committed(turns_.take()); }
     void pump(bool may_read);
     bool holds() const { return mirror_.holds(); }
-    std::vector<wire::ProblemRow> problems() const { return mirror_.problems(); }
+    std::vector<wire::ProblemRow> problems(const core::State &state) const;
     wire::MirrorStatus status() const { return mirror_.status(); }
     Instant next_look() const { return mirror_.next_look(); }
 

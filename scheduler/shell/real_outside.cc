@@ -58,8 +58,6 @@ Result<wire::Begun> RealOutside::issue_program(const core::SendProgram &program)
     return tls_ != nullptr ? tls_->issue(program) : Outside::issue_program(program);
 }
 
-Status RealOutside::check_login(const std::string &user) { return keeper_.check_login(user); }
-
 void RealOutside::fatal(const std::string &why) {
     log_error(why + "; the scheduler ends without replying: restart it, and it recovers");
     std::_Exit(1);  // no destructor may touch the store now

@@ -5,6 +5,7 @@
 #include "net/loop.h"
 #include "scheduler/shell/import_threads.h"
 #include "scheduler/shell/library_thread.h"
+#include "scheduler/shell/local_users.h"
 #include "scheduler/shell/prober.h"
 #include "storage/storage_thread.h"
 #include "scheduler/shell/suspect.h"
@@ -16,14 +17,14 @@ namespace dcs::shell {
 class RealOutside final : public turn::Outside {
 public:
     RealOutside(net::Loop &loop, storage::StorageThread &storage, LibraryThread &library, ImportThreads &imports,
-                Suspect &suspect, Prober &prober, keeper::KeeperClient &keeper)
+                Suspect &suspect, Prober &prober, LocalUsers &users)
         : loop_(loop),
           storage_(storage),
           library_(library),
           imports_(imports),
           suspect_(suspect),
           prober_(prober),
-          keeper_(keeper) {}
+          users_(users) {}
     Instant now() override;
     std::int64_t wall_s() override;
     std::int64_t wall_ms() override;
@@ -46,7 +47,7 @@ public:
     Result<wire::Joined> issue_certificate(const std::string &host, const std::string &public_key,
                                            core::HostRole role) override;
     Result<wire::Begun> issue_program(const core::SendProgram &program) override;
-    Status check_login(const std::string &user) override;
+    Status check_login(const std::string &user) override { return users_.check_login(user); }
     Status remove_host_line(const std::string &host) override { return remove_line_(host); }
     void on_remove_line(std::function<Status(const std::string &)> remove) { remove_line_ = std::move(remove); }
     void use_tls(shell::TlsDoor *door) { tls_ = door; }
@@ -67,7 +68,7 @@ private:
     ImportThreads &imports_;
     Suspect &suspect_;
     Prober &prober_;
-    keeper::KeeperClient &keeper_;
+    LocalUsers &users_;
     shell::TlsDoor *tls_ = nullptr;
     std::string store_path_;
     std::function<Status(const std::string &)> remove_line_;

@@ -54,6 +54,7 @@ std::vector<std::string> doubtful_files(const SchedulerOptions &options) {
     std::vector<std::string> texts;
     if (!has_grain_host(files.hosts))
         texts.push_back(paths.hosts + " lists no host that runs grains: a scheduler that has some refuses it");
+    if (const std::string alike = alike_names(files.hosts); !alike.empty()) texts.push_back(paths.hosts + ": " + alike);
     if (const auto age_s = files.policy.session_age_s; age_s > 0 && age_s < 24 * 3600)
         texts.push_back(paths.policy +
                         ": session_age removes sessions with their results on the day they are closed: "

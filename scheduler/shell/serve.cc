@@ -49,7 +49,7 @@ Service::Service(ServeSettings settings, Signals &signals, Suspect &suspect, sto
       library_(std::move(library_disk), loop),
       imports_(reader, loop),
       prober_(loop, [this](bool v6) { return keeper_.echo_socket(v6); }),
-      outside_(loop, storage_, library_, imports_, suspect, prober_, keeper),
+      outside_(loop, storage_, library_, imports_, suspect, prober_, users_),
       turn_(std::move(setup), store, outside_),
       mirror_(mirror.setup, mirror.file, mirror.turns, store, turn_.library(), loop,
               [this](const std::string &why) { fenced(why); }),
@@ -61,11 +61,12 @@ Service::Service(ServeSettings settings, Signals &signals, Suspect &suspect, sto
     outside_.use_tls(doors_.tls.get());
     outside_.on_copy_of_store([this] { return mirror_.status(); });
     outside_.on_more_problems([this] {
-        auto rows = with_refused(configuration_.refused(), mirror_.problems());
+        auto rows = with_refused(configuration_.refused(), mirror_.problems(turn_.state()));
         if (doors_.tls)
             for (wire::ProblemRow &row : doors_.tls->problems()) rows.push_back(std::move(row));
         for (wire::ProblemRow &row : login_problems(logins_.look())) rows.push_back(std::move(row));
         users_.add_problem(rows);
+        if (auto row = alike_names(turn_.state())) rows.push_back(std::move(*row));
         return rows;
     });
 }
@@ -95,6 +96,7 @@ bool Service::may_flush() const { return !storage_.busy() && !turn_.committing()
 
 void Service::step() {
     turn_out_copies();
+    if (held_ || !turn_.committing()) mirror_.let_go(turn_.state());
     mirror_.pump(!storage_.busy());
     if (held_ && !mirror_.holds()) turn_.committed(*std::exchange(held_, std::nullopt));
     if (!storage_.busy()) {
@@ -153,7 +155,6 @@ void Service::commit_answered(const store::CommitResult &result) {
     if (result.answer == store::Answer::done) {
         mirror_.committed();
         turn_out_copies();
-        mirror_.let_go(turn_.state());
         mirror_.pump(true);
         if (mirror_.holds()) {
             DCS_REQUIRE(!held_, "one turn at a time waits for the backup");
@@ -205,9 +206,11 @@ void Service::handle(net::Arrival arrival) {
 
 // The copy is for processes of our own account here, and for the backup that the host table names.
 bool Service::about_copy(const net::Arrival &arrival) {
-    if (own_peers_.count(arrival.conn) != 0) return mirror_.frame(arrival);
+    const bool of_backup = turn::Mirror::of_backup(arrival.header.kind);
+    if (own_peers_.count(arrival.conn) != 0)
+        return (of_backup && mirror_.turn_out(arrival.conn, {}, turn_.state())) || mirror_.frame(arrival);
     const auto peer = backups_.find(arrival.conn);
-    if (peer == backups_.end() || !turn::Mirror::of_backup(arrival.header.kind)) return false;
+    if (peer == backups_.end() || !of_backup) return false;
     peer->second.copies = true;
     turn_out_copies();
     return backups_.count(arrival.conn) == 0 || mirror_.frame(arrival);
@@ -334,6 +337,8 @@ void Service::take_tables(SettingsFiles tables) {
     turn_.take_host_table(std::move(tables.hosts));
     if (settings_.look_up_logins) logins_.take(with_masters(std::move(tables.logins), settings_.masters));
     warn_of(logins_.look());
+    for (const wire::ProblemRow &row : mirror_.problems(turn_.state()))
+        log_warn(row.entity + ": " + row.problem + ": " + row.affects + "; " + row.advice);
 }
 
 // The configuration and all three files are read and checked, whole, before anything changes.

@@ -65,8 +65,8 @@ struct Shape {
     auto operator<=>(const Shape &) const = default;
 };
 
-// What checkpoints hold: of a grain that wrote one. Processor time in microseconds; and, once it has failed, how far its
-// streams had come at the newest one, where it goes on if it is submitted again.
+// What checkpoints hold: of a grain that wrote one. Processor time in microseconds; and, once it has failed, how far
+// its streams had come at the newest one, where it goes on if it is submitted again.
 struct Kept {
     std::int64_t held = 0;    // that the newest checkpoint holds, from the grain's beginning on
     std::int64_t start = 0;   // that the present or last incarnation began with

@@ -182,8 +182,8 @@ struct Host : DurableHost {
     // What the scheduler knows of it now, and forgets when it ends.
     HostStatus status = HostStatus::unknown;
     ConnId conn{};                        // 0: not connected
-    Instant last_contact{};               // of the host, or the scheduler's start: grace
-    bool called = false;                  // since the scheduler's start
+    Instant last_contact{};               // of the host, or the scheduler's start, or the end of a pause of it: grace
+    Instant last_call{};                  // since the scheduler's start; none: it has not called
     ConnId left{};                        // its link that closed last
     std::uint64_t instance = 0;           // of the server that called last
     Refusal refusal;                      // the last one since it was last connected

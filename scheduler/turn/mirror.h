@@ -86,7 +86,8 @@ public:
     // Says in the log that commits wait, once they have for a while.
     void look(Instant now);
     Instant next_look() const;
-    std::vector<wire::ProblemRow> problems() const;
+    // `awaited`: the backup of the host table, which has not joined; empty: there is none, or it has.
+    std::vector<wire::ProblemRow> problems(const std::string &awaited = "") const;
     wire::MirrorStatus status() const;
 
 private:

@@ -9,7 +9,6 @@
 namespace dcs::turn {
 namespace {
 
-constexpr const char *copy_of_store = "the backup's copy of the store";
 constexpr const char *low_disk = "its disk has only ";
 constexpr const char *join_again = "let a backup join (`dcs token create --host NAME --role backup`)";
 constexpr const char *apart_advice =
@@ -58,17 +57,17 @@ wire::MirrorStatus Mirror::status() const {
     return s;
 }
 
-std::vector<wire::ProblemRow> Mirror::problems() const {
+std::vector<wire::ProblemRow> Mirror::problems(const std::string &awaited) const {
     const bool linked = conn_ != no_connection, attached = attachment_ == Attachment::attached;
     if (setup_.mode == MirrorMode::off) return {};
     std::vector<wire::ProblemRow> rows;
     if (linked && free_bytes_ < limits::library_leaves_bytes)
-        rows.push_back({copy_of_store, "", low_disk + std::to_string(free_bytes_ >> 20) + " MiB free",
+        rows.push_back({copy_of_store_words, "", low_disk + std::to_string(free_bytes_ >> 20) + " MiB free",
                         waits() ? "when it is full, commits wait" : "when it is full, nothing more is copied",
                         "make room on the backup's host"});
     if (linked && failed_.empty() && !apart_ && (whole_ || attached)) return rows;
     const std::string &why = why_not();
-    wire::ProblemRow row{copy_of_store, "", "", "", barred_ ? join_again : copy_advice(why)};
+    wire::ProblemRow row{copy_of_store_words, "", "", "", barred_ ? join_again : copy_advice(why)};
     row.affects = "if this disk is lost, so is all work acknowledged " +
                   (copied_ == 0 ? "that the copy lacks" : "since turn " + std::to_string(copied_));
     if (attachment_ == Attachment::detached) {
@@ -81,6 +80,12 @@ std::vector<wire::ProblemRow> Mirror::problems() const {
         row.problem = "commits wait for it: " + why;
         row.affects = "calls are not answered until it is back";
         if (!is_ahead(why)) row.advice += std::string("; ") + detach_advice;
+        if (!awaited.empty() && !is_ahead(why)) {
+            row.problem += "; the host table names " + awaited + ", which has not joined, and cannot while they wait";
+            row.advice = "`dcs backup detach`, then `dcs token create --host " + awaited +
+                         " --role backup` and, on that host, the line that it prints; when its copy is current, "
+                         "commits wait again";
+        }
     } else if (copied_ > 0 || is_ahead(why)) {
         row.problem = is_ahead(why) ? why : "it is behind: " + why;
     } else {

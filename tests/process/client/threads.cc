@@ -123,7 +123,8 @@ void cancelled_in_a_wait(int session) {
     pthread_t thread{};
     const auto waits = [](void *) -> void * {
         begun = true;
-        d_gwait(D_BLOCK, number, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr);
+        d_gwait(D_BLOCK, number, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
+                nullptr);
         return nullptr;
     };
     if (pthread_create(&thread, nullptr, waits, nullptr) != 0) return fault("pthread_create", D_E_INTERNAL);

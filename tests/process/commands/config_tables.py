@@ -156,6 +156,31 @@ def a_check_warns(world):
         assert row["good"] and len(row["warnings"]) == bool(words) and row["errors"] == [], row
 
 
+def unknown_accounts_are_named(world):
+    """Of the daemons' own files, where the units give the rest."""
+    folder = os.path.join(world.base, "accounts")
+    os.mkdir(folder)
+    for name, text in (("hosts", "h1 slots=1\n"), ("scheduler.toml", 'master = "no-such-master"\n'),
+                       ("grainserver.toml", 'confine = "filter"\naccounts = ["daemon", "no-such-user"]\n')):
+        with open(os.path.join(folder, name), "w") as file:
+            file.write(text)
+    said = world.dcs("config", "check", "--from", folder).stderr
+    assert said.count("warning: ") == 3 and all(tells(said, f"warning: {folder}/{words}") for words in (
+        "grainserver.toml:2: --accounts: no-such-user no such login", "grainserver.toml:2: --accounts: daemon system account",
+        "scheduler.toml:1: option --master no login no-such-master")), said
+
+
+def names_in_other_case(world):
+    """Host names of the network have none: it is named at the reload, by the doctor and at the check."""
+    world.hosts("N1 slots=2\nh1 slots=1\nn1 slots=1\n")
+    alike = "lists N1 and n1 differ in upper and lower case"
+    assert tells(world.dcs("reload").stderr, f"warning: host table: it {alike} take one of the lines"), "at the reload"
+    assert tells(world.dcs("doctor", code=None).stdout, f"host table: it {alike}"), "by the doctor"
+    assert tells(world.dcs("config", "check", world.path("scheduler.toml")).stderr, f"warning: scheduler/hosts: it {alike}")
+    world.hosts("N1 slots=2\nh1 slots=1\n")
+    assert "case" not in world.dcs("reload").stderr + world.dcs("doctor", code=None).stdout
+
+
 def a_line_that_comes_back_brings_its_host_back(pool):
     """Within seconds, and not after an interval of the host."""
     path = os.path.join(pool.dir, "scheduler", "hosts")
@@ -215,6 +240,7 @@ def main():
         world.hosts("h1 slots=2\n")
         world.start("scheduler")
         for part in (an_empty_table_is_refused, all_are_removed_one_by_one, unknown_logins_are_named, a_check_warns,
+                     names_in_other_case, unknown_accounts_are_named,
                      what_is_wrong_is_so_at_check_and_start):
             part(world)
             print(part.__name__.replace("_", " "), flush=True)

@@ -71,9 +71,10 @@ def no_room_to_start():
     pool = Pool(1, 1)
     os.mkdir(pool.dir, 0o700)
     try:
-        for option, left in (("nr_inodes=16", "0 inodes"), ("size=60m", "0 KiB")):
+        for option, left in (("nr_inodes=16", "0 inodes"), ("size=1m,nr_inodes=20", "KiB and 0 inodes"), ("nr_inodes=80", "inodes"),
+                             ("size=60m", "0 KiB")):
             subprocess.run(["mount", "-t", "tmpfs", "-o", option + ",mode=700", "none", pool.dir], check=True)
-            if option.startswith("size"):
+            if option == "size=60m":
                 assert tells(pool.up().stdout, f"A new pool in {pool.dir} serves")
                 pool.down()
                 assert tells(pool.up().stdout, f"The pool in {pool.dir} serves")
@@ -83,8 +84,13 @@ def no_room_to_start():
                     os.posix_fallocate(file.fileno(), 0, space.f_bavail * space.f_frsize)
             said = pool.up(check=False)
             assert said.returncode == 1 and tells(said.stderr, f"the file system on {pool.dir} has only {left} left"), said
+            assert tells(said.stderr, "hint: make room there new pool needs MiB inodes dcs up tries again"), said
             pool.down()
             subprocess.run(["umount", "-l", pool.dir], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "nr_inodes=110,mode=700", "none", pool.dir], check=True)
+        assert tells(pool.up().stderr, "warning scheduler little room only more files (free inodes) calls refused soon")
+        pool.down()
+        subprocess.run(["umount", "-l", pool.dir], check=True)
         assert tells(pool.up().stdout, f"A new pool in {pool.dir} serves")
         assert pool.json("up", "--dir", pool.dir)["new"] is False
     finally:

@@ -99,7 +99,7 @@ private:
             put("usurps", to_text(u.by), u.incarnation, to_text(u.displaced), u.displaced_lease);
         for (const auto &[program, until] : h.missing) put("missing", program.user, program.program, until.ns);
         put(h.configured, static_cast<int>(h.status), h.conn, h.last_contact.ns, h.binary_class, h.load,
-            h.free_memory_kb, h.total_memory_kb, h.fence, h.confinement, h.called, h.left, h.ended.ns);
+            h.free_memory_kb, h.total_memory_kb, h.fence, h.confinement, h.last_call.ns, h.left, h.ended.ns);
         put(h.claimed.ns, h.limits.memory_mb, h.limits.processes, h.limits.cpu_s, h.limits.file_mb, h.limits.disk_mb);
         put(h.totals.launched, h.totals.finished, h.totals.failed, h.totals.given_back, h.totals.cpu_us);
         for (const HeldBack &b : h.held_back) put(to_text(b.key), b.until.ns);

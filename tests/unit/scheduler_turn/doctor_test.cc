@@ -87,6 +87,24 @@ TEST_CASE("the doctor names a connected host that misses its reports, long befor
     CHECK(problems().empty());
 }
 
+TEST_CASE("a pause of the scheduler is no sign of life of a host, to people") {
+    Pool pool({host("h1", 1)});
+    ModelServer server(pool, "h1");
+    server.connect();
+    pass(pool, 1);
+    pool.outside->clock = pool.outside->clock + seconds(3600);
+    pool.pump();
+    CHECK(pool.turn->state().hosts[0].status == core::HostStatus::active);
+    pass(pool, 600);
+    wire::Query query;
+    query.type = wire::QueryType::hosts;
+    const ConnId ann = pool.control("ann", "prog");
+    const auto rows = pool.ask<wire::QueryReply>(ann, query).hosts;
+    CHECK((rows.at(0).state == "dead" && rows[0].last_call_in_s == 4201));
+    CHECK(pool.ask<wire::DoctorReply>(ann, wire::Doctor{}).problems.at(0).problem ==
+          about("is dead: it last reported 4201 s ago"));
+}
+
 TEST_CASE("the doctor names hosts that are late or dead, and a disk that is nearly full") {
     Pool pool({host("h1", 1), host("h2", 1)});
     ModelServer one(pool, "h1"), two(pool, "h2");

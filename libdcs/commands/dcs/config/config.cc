@@ -275,7 +275,7 @@ Examples:
                  "the daemon that the files configure (default: by their names)"}},
     .notes = R"(Without FILE, all existing files are checked. A file's drop-ins (FILE.d/*.toml) are checked with it. The
 exit code is 1 if there are errors. Warnings name what is probably not meant: logins that this host does not know, a
-host table without hosts.
+host table without hosts, names of hosts that differ in upper and lower case alone.
 )",
     .run = check};
 

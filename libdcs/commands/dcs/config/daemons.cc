@@ -58,8 +58,13 @@ Result<Checked> check_file(const ConfiguredDaemon &daemon, const std::string &fi
 Result<Checked> check_for_unit(const ConfiguredDaemon &daemon, const std::string &file) {
     auto checked = check_file(daemon, file);
     if (!checked || !checked->errors.empty()) return checked;
-    const std::pair<const char *, std::string> of_units[] = {
-        {"dir", std::string(services_place) + "/" + daemon.role}, {"name", "host"}, {"scheduler", "host:1"}};
+    const std::string beside = file.substr(0, file.rfind('/') + 1);
+    const std::pair<const char *, std::string> of_units[] = {{"dir", std::string(services_place) + "/" + daemon.role},
+                                                             {"name", "host"},
+                                                             {"scheduler", "host:1"},
+                                                             {"hosts", beside + "hosts"},
+                                                             {"policy", beside + "policy"},
+                                                             {"limits", beside + "limits"}};
     std::vector<std::string> arguments = {"--config", file};
     for (const Setting &setting : checked->record.settings)
         for (const auto &[name, value] : of_units)
@@ -70,6 +75,8 @@ Result<Checked> check_for_unit(const ConfiguredDaemon &daemon, const std::string
     if (!whole) return whole.status();
     for (const std::string &error : whole->errors)
         if (error.starts_with(file)) checked->errors.push_back(error);  // others are of this host's own directories
+    for (const std::string &warning : whole->record.warnings)
+        if (warning.starts_with(file)) checked->record.warnings.push_back(warning);
     return checked;
 }
 

@@ -4,11 +4,13 @@
 #include <cstdio>
 #include <ctime>
 #include <iterator>
+#include <optional>
 #include <set>
 
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/known_words.h"
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/start_hint.h"
 #include "commands/dcs/frame/table.h"
@@ -32,6 +34,7 @@ void print(const std::vector<wire::ProblemRow> &problems) {
 }
 
 constexpr int idle_s = quiet_looks * poll_ms / 1000;
+constexpr int backup_patience_s = 2;  // the scheduler has been asked before
 
 // Sessions of `dcs map` and `dcs submit` that lack grains, where nothing happens any more: the scheduler does not know
 // how many there are.
@@ -51,17 +54,40 @@ void add_sessions_left(std::vector<wire::ProblemRow> &problems) {
     }
 }
 
-// After a promotion the scheduler is where the backup is, until that moves.
-void add_backup_beside(const Pool &pool, std::vector<wire::ProblemRow> &problems) {
+bool on_one_disk(const Pool &pool) {
     struct stat store {
     }, copy{};
-    const bool both = pool.maker() == Pool::Maker::other && pool.scheduler().up && pool.backup().up;
-    if (!both || ::stat(pool.path("scheduler").c_str(), &store) != 0 ||
-        ::stat(pool.path("backup").c_str(), &copy) != 0 || store.st_dev != copy.st_dev)
-        return;
-    problems.push_back({"backup", "", "is on the disk of the scheduler",
-                        "if this disk is lost, so are the store and what the backup has",
-                        "let a backup join on another host (`dcs token create --role backup`)"});
+    return ::stat(pool.path("scheduler").c_str(), &store) == 0 && ::stat(pool.path("backup").c_str(), &copy) == 0 &&
+           store.st_dev == copy.st_dev;
+}
+
+// Which one the pool has instead of a dcs_backupd here that is not connected. Nothing: this one may be the one.
+std::optional<std::string> backup_in_use() {
+    Info info;
+    if (!info.ask(wire::QueryType::system)) return {};
+    const std::vector<wire::BackupRow> &rows = info.system.backups;
+    if (rows.empty() || rows[0].name.empty()) return "the host table names no backup";
+    if (rows[0].state == "connected") return "the backup of the pool is host " + rows[0].name;
+    if (rows[0].state == "not_joined") return "the host table names host " + rows[0].name + ", which has not joined";
+    return {};
+}
+
+// After a promotion the scheduler is where the backup is, until that moves; then the old one may run on.
+void add_backup_beside(const Pool &pool, std::vector<wire::ProblemRow> &problems) {
+    const Daemon backup = pool.backup();
+    if (pool.maker() != Pool::Maker::other || !pool.scheduler().up || !backup.up) return;
+    const auto told = ask<wire::BackupStatus>(backup.directory + "/backup.sock", wire::AskBackup{}, backup_patience_s);
+    if (told && told->scheduler && on_one_disk(pool))
+        problems.push_back({"backup", "", "is on the disk of the scheduler",
+                            "if this disk is lost, so are the store and what the backup has",
+                            "let a backup join on another host (`dcs token create --role backup`)"});
+    if (!told || told->scheduler) return;
+    if (const auto other = backup_in_use())
+        problems.push_back({"dcs_backupd (pid " + std::to_string(backup.pid) + ")", "",
+                            "runs in " + backup.directory + ", and the scheduler does not use it: " + *other,
+                            "nothing: it gets no copy of the store; it holds " + counted(told->reports, "report"),
+                            "if it was left behind when the backup moved, end it (systemctl disable --now "
+                            "dcs-backupd); its log says why it is refused"});
 }
 
 int doctor(const Call &call) {
@@ -97,9 +123,10 @@ void print_warnings() {
     for (const wire::ProblemRow &row : reply->problems)
         if (row.entity.starts_with("login "))
             std::fprintf(stderr, "warning: %s: %s\n", printable(row.file).c_str(), printable(row.problem).c_str());
-        else if (row.entity.starts_with("policy "))
-            std::fprintf(stderr, "warning: %s %s: %s\n", printable(row.entity).c_str(), printable(row.problem).c_str(),
-                         printable(row.advice).c_str());
+        else if (const bool policy = row.entity.starts_with("policy ");
+                 policy || row.entity == copy_of_store_words || row.entity == "host table")
+            std::fprintf(stderr, "warning: %s%s %s: %s\n", printable(row.entity).c_str(), policy ? "" : ":",
+                         printable(row.problem).c_str(), printable(row.advice).c_str());
 }
 
 std::set<std::string> host_names() {

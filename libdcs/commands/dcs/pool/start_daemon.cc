@@ -110,7 +110,7 @@ std::string how_it_ended(int status) {
 }
 
 constexpr int jobs_patience_s = 30;
-constexpr std::uint64_t needed_room = 1u << 20, needed_files = 32;  // by the daemons of a pool, for their start
+constexpr std::uint64_t needed_room = 1u << 20, needed_files = 100;  // by the daemons of a pool, for their start
 
 }  // namespace
 
@@ -129,8 +129,8 @@ std::string full_disk_text(std::string path) {
         same = ::stat(above().c_str(), &st) == 0 && st.st_dev == here.st_dev;
         if (same) path = above();
     }
-    const std::string left =
-        room < needed_room ? std::to_string(room >> 10) + " KiB" : std::to_string(disk.f_favail) + " inodes";
+    std::string left = room < needed_room ? std::to_string(room >> 10) + " KiB" : "";
+    if (no_file) left += (left.empty() ? "" : " and ") + std::to_string(disk.f_favail) + " inodes";
     return "the file system on " + path + " has only " + left + " left";
 }
 

@@ -265,8 +265,9 @@ bool hides_the_host_pool(const Pool &pool) {
 int failed(const Call &call, const Status &why, const std::string &hint) {
     const std::string full = full_disk_text(call.directory);
     if (full.empty()) return call.fail(failure_of("", why, hint));
-    return call.fail(failure_of("", fail(Code::no_space, why.text + "\n  " + full),
-                                "make room there" + (hint.empty() ? "" : "; " + hint)));
+    return call.fail(
+        failure_of("", fail(Code::no_space, why.text + "\n  " + full),
+                   "make room there (a new pool needs 16 MiB and 200 inodes)" + (hint.empty() ? "" : "; " + hint)));
 }
 
 int up(const Call &call) {

@@ -80,10 +80,13 @@ std::string advice_of(const wire::Explanation &why) {
 std::optional<wire::ProblemRow> ask_disk_problem() {
     const auto reply = ask_any<wire::DoctorReply>(wire::Doctor{});
     if (!reply) return {};
-    for (const wire::ProblemRow &row : reply->problems)
-        if (row.entity == "backing store" && !row.affects.empty() && (row.file.empty() || row.file == "reserve"))
-            return row;
-    return {};
+    std::optional<wire::ProblemRow> found;
+    for (const wire::ProblemRow &row : reply->problems) {
+        if (row.entity != "backing store" || row.affects.empty()) continue;
+        const bool inodes = row.file == "inodes";
+        if (inodes || (!found && (row.file.empty() || row.file == "reserve"))) found = row;
+    }
+    return found;
 }
 
 std::string ask_about_disk() {
