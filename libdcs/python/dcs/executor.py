@@ -4,7 +4,6 @@ from __future__ import annotations
 import atexit
 import concurrent.futures
 import contextlib
-import functools
 import itertools
 import json
 import logging
@@ -13,11 +12,10 @@ import shutil
 import sys
 import threading
 import time
-import weakref
 from types import ModuleType
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple, Union
 
-from . import _encoding
+from . import _encoding, _nameless
 from ._caller import CALL, Caller, is_call
 from ._edited import explained
 from ._fields import Path, printable
@@ -26,7 +24,7 @@ from ._staging import Staging, main_of, places_of
 from ._waiting import AT_THE_END_S, interruptible
 from .errors import Broken, CannotRun, Error, GrainDiffers, Limit, NothingLeft, ReplayEnd, Unreachable
 from .pool import Pool, default_pool
-from .session import Session, _forget, _nameless, _open
+from .session import Session, _open
 from .result import Result
 from .spec import Grain, as_files, check_names, repeatable
 
@@ -34,21 +32,7 @@ _SYSTEM_PYTHON = "/usr/bin/python3"
 _BATCH = 256
 _SILENT_S = 5.0
 _log = logging.getLogger("dcs")
-# Executors without an ident that have ended, and the words of their pools: their results may still be read. Unused: when none is left.
-_ended: Dict[str, Tuple[Any, Optional[float]]] = {}
-_unused: List[str] = []
 Calls = List[Tuple[Sequence[Any], Dict[str, Any]]]
-
-
-def _remove_ended(idents: Iterable[str]) -> None:
-    for ident in list(idents):
-        directory, patience = _ended.pop(ident)
-        with contextlib.suppress(Error, TimeoutError), Pool(directory, patience=patience) as pool:  # else the next program tries again
-            interruptible(functools.partial(_forget, pool, ident, ()), AT_THE_END_S)
-
-
-atexit.register(_remove_ended, _ended)
-os.register_at_fork(after_in_child=_ended.clear)
 
 
 class Executor(concurrent.futures.Executor):
@@ -106,14 +90,12 @@ class Executor(concurrent.futures.Executor):
         sys.modules.setdefault("__dcs_main__", sys.modules["__main__"])  # what call.py calls the control program
         self._kept = ident is not None
         if ident is None:
-            spent, _unused[:] = [one for one in _unused if one in _ended], []
-            _remove_ended(spent)
-            pool, ident = _nameless(pool)
+            pool, ident = _nameless.pool_of(pool)
             atexit.register(self._withdraw)
         self._ident = ident
         with pool.opening:
             if fresh:
-                _forget(pool, ident, pool.had)
+                _nameless.forget(pool, ident, pool.had)
             self.session = Session(ident, number, pool=pool, _of_executor=True)
         self._submitting = threading.Lock()
         self._next_number = 0
@@ -319,8 +301,7 @@ class Executor(concurrent.futures.Executor):
             self._close_error = error
         if not self._kept:
             atexit.unregister(self._withdraw)
-            _ended[self._ident] = self.session.pool._words
-            weakref.finalize(self.session.pool, _unused.append, self._ident).atexit = False
+            _nameless.ended(self.session.pool, self._ident)
 
     def _next_recorded(self) -> Result:
         while True:

@@ -3,11 +3,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import hashlib
-import itertools
 import os
 import queue
-import re
 import threading
 import time
 import warnings
@@ -22,7 +19,6 @@ from .result import CResult, Result, result_of
 from .spec import Grain, check_names, orders
 
 _MANY = 1024  # results that come at a time at most
-_counter = itertools.count(1)
 
 
 class Session:
@@ -318,40 +314,6 @@ class Session:
             except Exception as failure:
                 error = failure.with_traceback(None)
             self._took(results, error)
-
-
-def _forget(pool: Pool, ident: str, skip: Collection[int]) -> None:
-    """Closes and removes what earlier runs of this ident left."""
-    pool.authorize(ident)
-    for row in pool.sessions(pool.login_name()):
-        if row.ident != ident or row.session in skip:
-            continue
-        if row.state != "terminated":
-            pool.call("resume_ses", row.session, 1)
-            pool.call("close_ses", row.session)
-        pool.call("clean_ses", row.session)
-
-
-def _nameless(pool: Pool) -> Tuple[Pool, str]:
-    """For an executor without an ident: one of its own, for which the pool is opened once more. What programs of this host
-    that were killed left of this kind is removed."""
-    pool, place = pool.again(), f"{os.uname().nodename.replace('_', '-')[:24]}.{_processes()}"
-    for row in pool.sessions(pool.login_name()):
-        found = re.fullmatch(rf"executor\.{re.escape(place)}\.(\d+)\.\d+", row.ident)
-        if found and not os.path.exists(f"/proc/{found[1]}"):
-            with contextlib.suppress(Error), pool.again() as theirs:  # another program may do it at this moment
-                _forget(theirs, row.ident, ())
-    return pool, f"executor.{place}.{os.getpid()}.{next(_counter)}"
-
-
-def _processes() -> str:
-    """Which /proc this is. A program in a container, or on another host of the same name, is not there and may live."""
-    seen = os.uname().nodename
-    with contextlib.suppress(OSError):
-        seen += os.readlink("/proc/self/ns/pid")
-    with contextlib.suppress(OSError), open("/etc/machine-id", encoding="utf-8") as file:
-        seen += file.read()
-    return hashlib.sha256(seen.encode()).hexdigest()[:12]
 
 
 def _open(pool: Pool, number: int, mode: str, sent_reset: bool) -> int:
