@@ -53,24 +53,25 @@ Status keeps_backup(const core::State &state, const std::vector<core::HostConfig
                     (has_other_roles ? "`dcs reload --move-grains`" : "`dcs host rm " + name + "`"));
 }
 
-}  // namespace
-
-std::string alike_names(const std::vector<core::HostConfig> &table) {
+std::string alike(const std::set<std::string> &names) {
     std::map<std::string, std::string> known;
-    for (const core::HostConfig &line : table) {
-        if (line.names_class) continue;
-        const std::string &first = known.emplace(core::lowered(line.name), line.name).first->second;
-        if (first != line.name)
-            return "it lists " + first + " and " + line.name + ", whose names differ in upper and lower case alone";
+    for (const std::string &name : names) {
+        const auto [first, fresh] = known.emplace(core::lowered(name), name);
+        if (!fresh)
+            return "it lists " + first->second + " and " + name + ", whose names differ in upper and lower case alone";
     }
     return "";
 }
 
+}  // namespace
+
+std::string alike_names(const std::vector<core::HostConfig> &table) { return alike(grain_hosts(table)); }
+
 std::optional<wire::ProblemRow> alike_names(const core::State &state) {
-    std::vector<core::HostConfig> table;
+    std::set<std::string> names;
     for (const core::Host &host : state.hosts)
-        if (host.configured) table.push_back(*host.config);
-    const std::string problem = alike_names(table);
+        if (host.configured) names.insert(host.config->name);
+    const std::string problem = alike(names);
     if (problem.empty()) return {};
     return wire::ProblemRow{"host table", "", problem, "if they are one machine, it runs twice the grains",
                             "take one of the lines out of it, or give that host another name, and run `dcs reload`"};

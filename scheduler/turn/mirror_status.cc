@@ -10,7 +10,6 @@ namespace dcs::turn {
 namespace {
 
 constexpr const char *low_disk = "its disk has only ";
-constexpr const char *join_again = "let a backup join (`dcs token create --host NAME --role backup`)";
 constexpr const char *apart_advice =
     "restart dcs_backupd there, after maintenance if need be: when it is back and up to date, commits wait again";
 // A scheduler whose copy was promoted waits too, and must not acknowledge anything.
@@ -67,7 +66,10 @@ std::vector<wire::ProblemRow> Mirror::problems(const std::string &awaited) const
                         "make room on the backup's host"});
     if (linked && failed_.empty() && !apart_ && (whole_ || attached)) return rows;
     const std::string &why = why_not();
-    wire::ProblemRow row{copy_of_store_words, "", "", "", barred_ ? join_again : copy_advice(why)};
+    const bool ahead = is_ahead(why), moved = !awaited.empty() && !ahead && !linked;
+    const std::string join = "`dcs token create --host " + (moved ? awaited : "NAME") + " --role backup`";
+    wire::ProblemRow row{copy_of_store_words, "", "", "",
+                         barred_ || moved ? "let a backup join (" + join + ")" : copy_advice(why)};
     row.affects = "if this disk is lost, so is all work acknowledged " +
                   (copied_ == 0 ? "that the copy lacks" : "since turn " + std::to_string(copied_));
     if (attachment_ == Attachment::detached) {
@@ -79,15 +81,15 @@ std::vector<wire::ProblemRow> Mirror::problems(const std::string &awaited) const
     } else if (attached && setup_.mode == MirrorMode::sync) {
         row.problem = "commits wait for it: " + why;
         row.affects = "calls are not answered until it is back";
-        if (!is_ahead(why)) row.advice += std::string("; ") + detach_advice;
-        if (!awaited.empty() && !is_ahead(why)) {
+        if (!ahead) row.advice += std::string("; ") + detach_advice;
+        if (moved) {
             row.problem += "; the host table names " + awaited + ", which has not joined, and cannot while they wait";
-            row.advice = "`dcs backup detach`, then `dcs token create --host " + awaited +
-                         " --role backup` and, on that host, the line that it prints; when its copy is current, "
-                         "commits wait again";
+            row.advice = "`dcs backup detach`, then " + join +
+                         " and, on that host, the line that it prints; if the former copy was promoted elsewhere, "
+                         "stop this scheduler instead";
         }
-    } else if (copied_ > 0 || is_ahead(why)) {
-        row.problem = is_ahead(why) ? why : "it is behind: " + why;
+    } else if (copied_ > 0 || ahead) {
+        row.problem = ahead ? why : "it is behind: " + why;
     } else {
         row.problem = "there is none: " + why;
         row.advice += ", or do what `dcs backup status` says";

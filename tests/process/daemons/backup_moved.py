@@ -42,6 +42,7 @@ def it_moves_when_it_has_ended(pool):
     assert tells(pool.doctor(), what) and tells(pool.doctor(), "do: " + how), pool.doctor()
     pool.logged("scheduler.log", "warning: backup's copy of the store: commits wait for it calls not answered")
     pool.dcs("backup", "detach")
+    assert tells(pool.doctor(), "do: let a backup join dcs token create --host b2 --role backup attached again"), pool.doctor()
 
 
 def the_old_one_runs_again(pool):

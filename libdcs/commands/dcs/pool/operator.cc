@@ -187,7 +187,8 @@ extern const Verb doctor_verb = {
     .summary = "list problems of the pool, and what to do",
     .about = R"(Lists problems that the scheduler knows: sessions that were set aside because their files are damaged,
 other damage of the backing store, a disk that is nearly full, hosts that are late, dead or have never called,
-a backup on the scheduler's disk, and your grains that no host can take or that come back from hosts repeatedly.
+a backup on the scheduler's disk or left behind there, and your grains that no host can take or that come back from
+hosts repeatedly.
 
 Examples:
   dcs doctor
@@ -204,7 +205,8 @@ extern const Verb reload_verb = {
     .about = R"(Makes the scheduler reread its configuration, host table, policy and limits, as SIGHUP does (with
 --move-grains). All files are read and checked before anything changes; if one has an error, its line is
 named and nothing changes. So it is if the host table would remove all hosts, all connected ones, or one
-that runs grains. A login that this host does not know is a warning, and so are hosts that leave the pool.
+that runs grains. A login that this host does not know is a warning, and so are hosts that leave the pool, names
+of hosts that differ in upper and lower case alone, and commits that wait for the backup's copy of the store.
 Settings of `dcs host set` stay.
 `dcs status` lists options that take effect only after a restart.
 For root, the scheduler's account and the owner of a private pool.
