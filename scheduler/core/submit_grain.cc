@@ -200,12 +200,12 @@ Shared<wire::Demands> near_demands(const State &state, const SessionKey &key,
     return next == grains.begin() ? Shared<wire::Demands>() : std::prev(next)->second.demands;
 }
 
-// From its checkpoint only as the same grain, in whatever environment: with other words or files it is another.
+// From its checkpoint only as the same work: with other words, files or variables it is another.
 void run_again(Submission &s, const SubmitGrain &call) {
     const GrainKey key{s.key, call.grain};
     const Fingerprint recorded = s.d.state.grain(key)->fingerprint;
     const bool same = recorded == call.fingerprint;
-    if (same || recorded == call.as_demanded) go_on_again(s.d, key);
+    if (same || (recorded == call.as_demanded && call.in_its_environment)) go_on_again(s.d, key);
     else begin_again(s.d, key);
     if (!same) s.amended.push_back(&call);
 }

@@ -1,5 +1,9 @@
 #include "scheduler/turn/decode.h"
 
+#include <algorithm>
+#include <iterator>
+
+#include "base/environment.h"
 #include "base/load_limits.h"
 #include "base/planted.h"
 #include "pki/digest.h"
@@ -43,15 +47,28 @@ core::GetAuth get_auth(Outside &outside, wire::GetAuth call) {
     return begin;
 }
 
+bool differ_in_work(std::vector<std::string> before, std::vector<std::string> now) {
+    std::vector<std::string> entries;
+    std::ranges::sort(before);
+    std::ranges::sort(now);
+    std::ranges::set_symmetric_difference(before, now, std::back_inserter(entries));
+    return !std::ranges::all_of(
+        entries, [](std::string_view entry) { return is_of_the_login(entry.substr(0, entry.find('='))); });
+}
+
 // Of a submission that differs from this grain: with what the grain has of all that it may change.
-Fingerprint as_recorded(store::Store &store, const GrainKey &key, const core::Grain &there, wire::Gexec &call) {
+void note_recorded(store::Store &store, const GrainKey &key, const core::Grain &there, wire::Gexec &call,
+                   core::SubmitGrain &submit) {
     wire::GrainSpec &spec = call.spec;
     spec.label.clear();
     spec.demands = *there.demands;
     if (call.new_environment)
         if (const auto packed = record::read_params(store, key, there))
-            if (auto recorded = wire::unpack_spec(*packed)) spec.env = std::move(recorded->env);
-    return pki::fingerprint(wire::pack(spec));
+            if (auto recorded = wire::unpack_spec(*packed)) {
+                submit.in_its_environment = !differ_in_work(recorded->env, spec.env);
+                spec.env = std::move(recorded->env);
+            }
+    submit.as_demanded = pki::fingerprint(wire::pack(spec));
 }
 
 core::SubmitGrain submission(DecodeContext &context, const std::string &user, wire::Gexec call) {
@@ -75,7 +92,7 @@ core::SubmitGrain submission(DecodeContext &context, const std::string &user, wi
     const GrainKey key{{user, call.session}, call.grain};
     const core::Grain *there = call.new_demands ? context.state.grain(key) : nullptr;
     if (there != nullptr && there->fingerprint != submit.fingerprint)
-        submit.as_demanded = as_recorded(context.store, key, *there, call);
+        note_recorded(context.store, key, *there, call, submit);
     return submit;
 }
 

@@ -133,7 +133,7 @@ class Session:
         new = (f"dcs.Session({self.ident!r}, skip=[{self.number}]) begins a new one, and so does this program after `dcs session close "
                f"{self.number}` and `dcs session clean {self.number}`")
         hint = (f"dcs.Session({self.ident!r}, mode=\"reopen\") goes on in it, {new}" if isinstance(error, ReplayEnd) else
-                f"session {self.number} is of the program as it was: {new}" if isinstance(error, GrainDiffers) else
+                f"session {self.number} is of the program as it was, or of another program of this ident: {new}" if isinstance(error, GrainDiffers) else
                 f"Correct that, or what the grains demand, then run this program again, or wait again. With other commands: {new}")
         return type(error)(error.code, error.name, error.text, hint)
 

@@ -119,8 +119,10 @@ def swept_with_a_failure(pool, folder):
     with open(f"{folder}/go", "w"):
         pass
     assert swept("1", check=False).stdout == b"1a\n1b\n"
-    done = swept("2")
-    assert done.stdout == b"2a\n2b\n" and tells(done.stderr, "1 that failed the environment (T) has changed all run"), done
+    done = swept("2", check=False)
+    assert done.returncode != 0 and not done.stdout and tells(done.stderr, "had 1 that failed and the environment (T) has changed"), done
+    assert tells(done.stderr, "--resume-failed runs what failed --new runs all"), done
+    assert swept("2", "--new").stdout == b"2a\n2b\n"
     os.remove(f"{folder}/go")
     swept("3", "--detach")
     done = swept("4", "--detach", check=False)
@@ -298,6 +300,16 @@ def done_ones_are_closed_at_once(pool):
     pool.dcs("session", "close", session, another)
 
 
+def side_by_side(pool, folder):
+    """Maps that differ in an exported variable and begin at the same time: none prints the outputs of another one."""
+    command = [program("dcs"), "map", "--", "sh", "-c", 'echo "$T$1"', "side", ":::", "x", "y"]
+    for _ in range(2):
+        runs = {t: subprocess.Popen(command, env=dict(pool.env, T=t), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for t in "567"}
+        for t, run in runs.items():
+            out, told = run.communicate(timeout=300)
+            assert out == f"{t}x\n{t}y\n".encode() if run.returncode == 0 else not out, (t, out, told)
+
+
 def last_beside_a_high_number(pool, folder):
     """A removed session with a number of a program's own choice, far above those in a row, does not hold up `last`."""
     pool.dcs("map", "--session", "2026112801", "--", "true", ":::", "high", cwd=folder)
@@ -323,6 +335,7 @@ def main():
         edited_program(pool, folder)
         swept(pool, folder)
         swept_with_a_failure(pool, folder)
+        side_by_side(pool, folder)
         last_beside_a_high_number(pool, folder)
         done_ones_are_closed_at_once(pool)
         last_host(pool)

@@ -135,7 +135,7 @@ TEST_CASE("what failed after a checkpoint goes on from it, and what it wrote beh
     const ConnId later = w.pool.control("ann", "prog");
     w.pool.ask<wire::OpenReply>(later, wire::OpenSession{1, wire::OpenMode::reopen, true});
     w.server.connect();
-    spec.env.push_back("WELL=1");
+    spec.env.push_back("TERM=of another terminal");
     spec.demands.wall_s = 60;
     CHECK(w.pool.refusal(later, again()) == Code::ok);
     w.server.read();  // with that checkpoint, as the model server requires
@@ -151,7 +151,13 @@ TEST_CASE("what failed after a checkpoint goes on from it, and what it wrote beh
     w.server.read();
     CHECK(w.server.held.at(second).base == 6);
     fails();
-    spec.argv[1] = "other";  // is not the same grain any more
+    spec.env.push_back("WELL=1");  // is not the same work
+    CHECK(w.pool.refusal(later, again()) == Code::ok);
+    w.server.read();
+    CHECK(w.server.held.at(second).base == 0);
+    w.server.checkpoint(second, 2);
+    fails();
+    spec.argv[1] = "other";
     CHECK(w.pool.refusal(later, again()) == Code::ok);
     w.server.read();
     CHECK(w.server.held.at(second).base == 0);

@@ -1,8 +1,10 @@
 #include "session.h"
 
 #include <algorithm>
+#include <chrono>
 #include <ctime>
 #include <set>
+#include <thread>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,6 +24,7 @@ namespace {
 
 // A run that was killed a moment ago may take so long to be gone.
 constexpr std::int64_t claim_patience_s = 2, door_patience_s = 20;
+constexpr int most_looks = 100;  // for the first grain of a run that has just begun, in all 5 s
 
 locks::Deadline in_seconds(std::int64_t s) { return {(boot_clock() + seconds(s)).ns}; }
 
@@ -69,6 +72,7 @@ private:
     bool asked(const char *option) const { return call_.arguments.has(option); }
     OpenedMap named(int number, const std::vector<Session> &own);
     OpenedMap newest(const std::vector<Session> &own);
+    std::optional<wire::GrainRow> first_grain(const Session &session) const;
     OpenedMap begin_new(std::optional<int> number, const std::string &how);
     void look_at_shorter_lists(const std::vector<Session> &own, const Session &session);
     std::string of_shorter_lists(const std::vector<Session> &own) const;
@@ -85,10 +89,8 @@ private:
     // Of its own settings, which may be others.
     std::string base_of(const Session &session) const { return session.ident.substr(0, base_.size()); }
     std::string recorded(const Session &session) const { return fingerprint_in(session.ident, base_of(session)); }
-    // With other files or values results would be of two kinds.
-    std::string changed_for(const Session &session) const {
-        const std::string files = changed_under(session, recorded(session), files_, map_.plan, map_.words);
-        return files.empty() ? values_ : files;
+    std::string changed_files(const Session &session) const {
+        return changed_under(session, recorded(session), files_, map_.plan, map_.words);
     }
     std::int64_t ended_earlier() const {
         return std::count_if(earlier_.begin(), earlier_.end(),
@@ -236,7 +238,9 @@ OpenedMap Opening::again(const Session &session) {
 
 // A run that was interrupted goes on, unless that would mix the results of two programs, or of versions of an input.
 OpenedMap Opening::resume(const Session &session) {
-    const std::string changed = changed_for(session), number = std::to_string(session.session);
+    std::string changed = changed_files(session);
+    if (changed.empty()) changed = values_;
+    const std::string number = std::to_string(session.session);
     const std::string hint = "--session " + number +
                              " continues it nevertheless; --new starts over, and `dcs session close " + number +
                              "` ends the old one";
@@ -280,12 +284,14 @@ OpenedMap Opening::after_complete(Session session) {
     const std::int64_t bad = without_result(session) + std::ssize(grains);
     const std::string last = "; the last run, " + name_of(session) + ", ";
     if (bad == 0) return begin_all(last + "is complete: all run again (--replay prints its outputs instead)");
-    if (const std::string changed = changed_for(session); !changed.empty())
-        return begin_all(last + "had " + std::to_string(bad) +
-                         (grains.empty() ? " without a result, and " : " that failed, and ") + changed +
-                         " has changed since: all run (--resume-failed runs only what failed)");
+    const std::string had = "had " + std::to_string(bad) + (grains.empty() ? " without a result, and " : " that failed, and ");
+    if (const std::string changed = changed_files(session); !changed.empty())
+        return begin_all(last + had + changed + " has changed since: all run (--resume-failed runs only what failed)");
+    if (!values_.empty())
+        return failed({exits::refused, "changed", "dcs map: " + name_of(session) + " " + had + values_ + " has changed since",
+                       "--resume-failed runs what failed with the new values; --new runs all"});
     const std::string other = changed_in_inputs(recorded(session), files_);
-    const std::string repaired = other.empty() ? "" : "; " + other + " has changed, but no input of theirs";
+    const std::string repaired = other.empty() ? "" : "; " + other + " has changed, which only these read";
     if (const auto wrong = begin_again(session, grains)) return failed(*wrong);
     OpenedMap opened = take_up(session, session.terminated(),
                                of_grains(bad) + (grains.empty() ? " had no result" : " failed") +
@@ -318,12 +324,22 @@ OpenedMap Opening::named(int number, const std::vector<Session> &own) {
     return begin_new(number, asked("new") ? "" : "; there was no session " + std::to_string(number) + ", so all run");
 }
 
+// A run that has just begun submits it soon.
+std::optional<wire::GrainRow> Opening::first_grain(const Session &session) const {
+    for (int tries = 1;; ++tries) {
+        auto row = grain_now(session.user, session.session, 1);
+        if (row || tries == most_looks || !claims_ || claims_->holder(session.session) <= 0) return row;
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+}
+
 OpenedMap Opening::newest(const std::vector<Session> &own) {
     const Session *last = nullptr;
     // Of a sweep by an exported variable, each has its own.
     for (auto session = own.rbegin(); session != own.rend(); ++session) {
         if (!is_run_of(session->ident, base_) || session->damaged()) continue;
-        const auto first = grain_now(session->user, session->session, 1);
+        const auto first = first_grain(*session);
+        if (!first && claims_ && claims_->holder(session->session) > 0) return failed(runs_already(*session));
         const std::string other = first ? changed_values(first->env, now_.environment(1)) : "";
         if (last != nullptr && !other.empty()) continue;
         last = &*session;

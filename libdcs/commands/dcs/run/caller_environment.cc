@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "commands/dcs/frame/table.h"
+#include "base/environment.h"
 #include "base/files.h"
 #include "base/limits.h"
 #include "base/text.h"
@@ -149,19 +150,6 @@ std::vector<std::string> steady_environment(char **environment, const std::strin
 }
 
 namespace {
-// Which are other ones at another terminal, at the next login or in the next job, and say nothing of the work.
-bool is_of_the_login(std::string_view name) {
-    static const auto names = dcs::words_of(
-        "PATH MANPATH INFOPATH TERM COLORTERM DISPLAY WAYLAND_DISPLAY XAUTHORITY LANG LANGUAGE LS_COLORS HOME USER "
-        "LOGNAME SHELL MAIL HOSTNAME TMPDIR KRB5CCNAME PS1 PROMPT_COMMAND HISTFILE HISTSIZE HISTCONTROL EDITOR VISUAL "
-        "PAGER LESS LESSOPEN MOTD_SHOWN CONDA_SHLVL CONDA_PROMPT_MODIFIER GPG_AGENT_INFO SESSION_MANAGER "
-        "DESKTOP_SESSION MANAGERPID NOTIFY_SOCKET");
-    static const auto families = dcs::words_of("LC_ XDG_ DCS_ TERM_ SUDO_ SLURM_ SYSTEMD_ GNOME_ KDE_ QT_ GTK_");
-    const auto begins = [&](std::string_view family) { return name.starts_with(family); };
-    return std::ranges::find(names, name) != names.end() ||
-           (std::ranges::any_of(families, begins) && !name.starts_with("SLURM_ARRAY_TASK_"));
-}
-
 // The first of them.
 std::string named(std::vector<std::string> names) {
     constexpr std::size_t most_named = 3;
