@@ -107,7 +107,7 @@ public:
     };
     NewSessions new_sessions;
     // What submissions change, as in wire::Gexec. Set while no other thread submits.
-    bool new_demands = false, new_environment = false, again = false;
+    bool new_demands = false, new_environment = false, again = false, from_start = false;
     // Called once in a call that has waited for the scheduler for a few seconds: why (empty: it is connected, and does
     // not answer), and after how long the call gives up. Set before other threads call.
     using Waits = void (*)(const std::string &why, dcs::Duration gives_up);

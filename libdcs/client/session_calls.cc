@@ -87,7 +87,8 @@ Status submit_alone(Pool &pool, GroupedGrain &grain, LocalFiles &files) {
                         .grain = grain.order.grain,
                         .new_demands = pool.new_demands,
                         .new_environment = pool.new_environment,
-                        .again = pool.again};
+                        .again = pool.again,
+                        .from_start = pool.from_start};
     request.spec = std::move(grain.order.spec);
     return files.submit(pool, wire::AnyMessage(std::move(request)));
 }
@@ -97,7 +98,8 @@ Status submit_group(Pool &pool, const std::vector<GroupedGrainPtr> &grains) {
     wire::GexecMany request{.session = grains.front()->session,
                             .new_demands = pool.new_demands,
                             .new_environment = pool.new_environment,
-                            .again = pool.again};
+                            .again = pool.again,
+                            .from_start = pool.from_start};
     for (const GroupedGrainPtr &grain : grains) request.orders.push_back(grain->order);
     return LocalFiles().submit(pool, wire::AnyMessage(std::move(request)));
 }

@@ -205,7 +205,8 @@ void run_again(Submission &s, const SubmitGrain &call) {
     const GrainKey key{s.key, call.grain};
     const Fingerprint recorded = s.d.state.grain(key)->fingerprint;
     const bool same = recorded == call.fingerprint;
-    if (same || (recorded == call.as_demanded && call.in_its_environment)) go_on_again(s.d, key);
+    const bool same_work = same || (recorded == call.as_demanded && call.in_its_environment);
+    if (same_work && !call.from_start) go_on_again(s.d, key);
     else begin_again(s.d, key);
     if (!same) s.amended.push_back(&call);
 }

@@ -310,6 +310,17 @@ def side_by_side(pool, folder):
             assert out == f"{t}x\n{t}y\n".encode() if run.returncode == 0 else not out, (t, out, told)
 
 
+def swept_and_grown(pool, folder):
+    """A list that has grown at its end, with another value: also refused, as its map has a value of its own."""
+    def swept(t, *inputs):
+        return subprocess.run([program("dcs"), "map", "--", "sh", "-c", 'echo $T$1; test $1 != w', "grown", ":::", *inputs],
+                              env=dict(pool.env, T=t), cwd=folder, capture_output=True, timeout=300)
+    assert swept("1", "q").stdout == b"1q\n"
+    assert swept("1", "q", "w", "e").stdout == b"1q\n1w\n1e\n"
+    done = swept("2", "q", "w", "e")
+    assert done.returncode != 0 and not done.stdout and tells(done.stderr, "the environment (T) has changed"), done
+
+
 def last_beside_a_high_number(pool, folder):
     """A removed session with a number of a program's own choice, far above those in a row, does not hold up `last`."""
     pool.dcs("map", "--session", "2026112801", "--", "true", ":::", "high", cwd=folder)
@@ -336,6 +347,7 @@ def main():
         swept(pool, folder)
         swept_with_a_failure(pool, folder)
         side_by_side(pool, folder)
+        swept_and_grown(pool, folder)
         last_beside_a_high_number(pool, folder)
         done_ones_are_closed_at_once(pool)
         last_host(pool)

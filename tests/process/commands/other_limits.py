@@ -99,7 +99,7 @@ def other_environment(pool, folder):
     assert tells(map_of("one", "two", colour="red", options=["--env", "COLOUR=blue", "--session", "last", "--resume-failed"]), differs)
     assert ran()[-4:] == ["oneblue", "onered", "twoblue", "twored"]
     pool.dcs("session", "close", "last", check=False)
-    assert b"environment" not in map_of("one", "two", colour="red", options=["--replay"])
+    assert tells(map_of("one", "two", colour="red", options=["--replay"]), "the environment (COLOUR) has changed whose results these are")
 
 
 def interrupted_and_other(pool, folder):
@@ -200,7 +200,20 @@ def from_the_checkpoint(pool, folder):
             assert end.startswith("round 0\nb") or tells(done.stderr, "again from the last checkpoint where there is one"), done
             for grain in ((1, 2) if command == "map" else (1,)):
                 assert pool.dcs("grain", "cat", f"last:{grain}").stdout.decode() == end
-    pool.dcs("map", "--", "./grain", ":::", "one", cwd=folder, check=False)
+    # With other data, or in another environment, it begins at its beginning.
+    with open(os.path.join(folder, "other.toml"), "w") as file:
+        file.write('[[grain]]\ncommand = ["./grain", "two"]\n')
+    for name, command in (("one", ["map", "--resume-failed", "--", "./grain", ":::", "one"]), ("two", ["submit", "--wait", "other.toml"])):
+        for data, end in (("old", "round 0\n"), ("old", "round 1\n"), ("new", "round 0\n"), ("T=1", "round 0\n"), ("T=1", "round 1\n")):
+            if data in ("old", "new") and not (data == "old" and end == "round 1\n"):
+                with open(os.path.join(folder, name), "w") as file:
+                    file.write(data)
+            pool.env.update({"T": "1"} if data == "T=1" else {})
+            assert pool.dcs(*command, cwd=folder, check=False).returncode != 0
+            out = pool.dcs("grain", "cat", "last:1").stdout.decode()
+            assert out.endswith(end + "behind the checkpoint\n"), (name, data, end, out)
+        del pool.env["T"]
+    pool.dcs("map", "--new", "--", "./grain", ":::", "one", cwd=folder, check=False)
     pool.dcs("grain", "restart", "last:1", "--and-after")
     assert pool.dcs("map", "--", "./grain", ":::", "one", cwd=folder, check=False).stdout.decode() == "round 0\nbehind the checkpoint\n"
 

@@ -140,9 +140,10 @@ OpenedMap Opening::take_up(const Session &session, bool reopen, const std::strin
     if (!claim(session.session)) return failed(runs_already(session));
     if (const int error = d_pool_get_auth(&this_pool(), session.ident.c_str()); error != NO_ERROR)
         return failed(call_failure("the authorization", error));
-    if (!begun_again_ && without_result(session) > 0) environment_ = other_environment(session, first_own(), now_);
+    if (!begun_again_ && without_result(session) > 0)
+        environment_ = other_environment(session, first_own(), now_, what_runs_takes_it);
     if (reopen && !begun_again_)
-        if (const auto wrong = submit_again(session, {}, now_)) return failed(*wrong);
+        if (const auto wrong = submit_again(session, {}, now_, false)) return failed(*wrong);
     const int error = reopen ? d_pool_reopen_ses(&this_pool(), session.session, TRUE)
                              : d_pool_resume_ses(&this_pool(), session.session, TRUE);
     if (error != NO_ERROR) return failed(call_failure(name_of(session), error));
@@ -174,6 +175,8 @@ OpenedMap Opening::begin_all(const std::string &how) {
 }
 
 void Opening::look_at_shorter_lists(const std::vector<Session> &own, const Session &session) {
+    earlier_.clear();
+    refused_.clear();
     const auto list = list_in(session.ident);
     if (!list || !list->goes_on) return;
     EarlierResults found = earlier_results(own, map_, &session);
@@ -231,6 +234,8 @@ OpenedMap Opening::again(const Session &session) {
     if (const std::string changed = changed_since(session.ident, base_of(session), files_); !changed.empty())
         opened.warning = changed + " has changed since " + name_of(session) +
                          " began; results from before the change are kept. --new runs all grains again";
+    else if (!values_.empty() && asked("replay"))
+        opened.warning = values_ + " has changed since " + name_of(session) + " began, whose results these are";
     if (!is_run_of(session.ident, base_))
         opened.warning = name_of(session) + " began with another --env, --file or --input: its results are of those";
     return opened;
@@ -241,9 +246,9 @@ OpenedMap Opening::resume(const Session &session) {
     std::string changed = changed_files(session);
     if (changed.empty()) changed = values_;
     const std::string number = std::to_string(session.session);
-    const std::string hint = "--session " + number +
-                             " continues it nevertheless; --new starts over, and `dcs session close " + number +
-                             "` ends the old one";
+    const std::string hint =
+        "--session " + number + " continues it nevertheless; --new starts over, and `dcs session close " + number +
+        "` ends the old one" + (!changed.empty() && changed == values_ ? "; --env NAME=VALUE keeps maps apart" : "");
     if (changed.empty() && !refused_.empty())
         return failed({exits::refused, "changed",
                        "dcs map: " + refused_ + ", and session " + number + " goes on with its results", hint});
@@ -259,8 +264,9 @@ OpenedMap Opening::resume(const Session &session) {
 // The row is the session's afterwards.
 std::optional<Failure> Opening::begin_again(Session &session, const std::vector<int> &grains) {
     if (!claim(session.session)) return runs_already(session);
-    environment_ = other_environment(session, grains.empty() ? first_own() : grains.front(), now_);
-    if (const auto wrong = submit_again(session, grains, now_)) return wrong;
+    environment_ = other_environment(session, grains.empty() ? first_own() : grains.front(), now_, what_runs_takes_it);
+    const bool changed = !changed_since(session.ident, base_of(session), files_).empty();
+    if (const auto wrong = submit_again(session, grains, now_, changed)) return wrong;
     begun_again_ = true;
     SessionsAnswer now = sessions_of({session.name()});
     if (!now.failure) session = std::move(now.sessions[0]);
@@ -284,14 +290,17 @@ OpenedMap Opening::after_complete(Session session) {
     const std::int64_t bad = without_result(session) + std::ssize(grains);
     const std::string last = "; the last run, " + name_of(session) + ", ";
     if (bad == 0) return begin_all(last + "is complete: all run again (--replay prints its outputs instead)");
-    const std::string had = "had " + std::to_string(bad) + (grains.empty() ? " without a result, and " : " that failed, and ");
+    const std::string had =
+        "had " + std::to_string(bad) + (grains.empty() ? " without a result, and " : " that failed, and ");
     if (const std::string changed = changed_files(session); !changed.empty())
         return begin_all(last + had + changed + " has changed since: all run (--resume-failed runs only what failed)");
     if (!values_.empty())
-        return failed({exits::refused, "changed", "dcs map: " + name_of(session) + " " + had + values_ + " has changed since",
+        return failed({exits::refused, "changed",
+                       "dcs map: " + name_of(session) + " " + had + values_ + " has changed since",
                        "--resume-failed runs what failed with the new values; --new runs all"});
     const std::string other = changed_in_inputs(recorded(session), files_);
-    const std::string repaired = other.empty() ? "" : "; " + other + " has changed, which only these read";
+    const std::string repaired = other.empty() ? "" : "; " + other + " has changed, but no input of those";
+    if (!other.empty()) from.clear();
     if (const auto wrong = begin_again(session, grains)) return failed(*wrong);
     OpenedMap opened = take_up(session, session.terminated(),
                                of_grains(bad) + (grains.empty() ? " had no result" : " failed") +
@@ -327,7 +336,7 @@ OpenedMap Opening::named(int number, const std::vector<Session> &own) {
 // A run that has just begun submits it soon.
 std::optional<wire::GrainRow> Opening::first_grain(const Session &session) const {
     for (int tries = 1;; ++tries) {
-        auto row = grain_now(session.user, session.session, 1);
+        auto row = grain_now(session.user, session.session, first_own());
         if (row || tries == most_looks || !claims_ || claims_->holder(session.session) <= 0) return row;
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
@@ -338,9 +347,10 @@ OpenedMap Opening::newest(const std::vector<Session> &own) {
     // Of a sweep by an exported variable, each has its own.
     for (auto session = own.rbegin(); session != own.rend(); ++session) {
         if (!is_run_of(session->ident, base_) || session->damaged()) continue;
+        look_at_shorter_lists(own, *session);
         const auto first = first_grain(*session);
         if (!first && claims_ && claims_->holder(session->session) > 0) return failed(runs_already(*session));
-        const std::string other = first ? changed_values(first->env, now_.environment(1)) : "";
+        const std::string other = first ? changed_values(first->env, now_.environment(first_own())) : "";
         if (last != nullptr && !other.empty()) continue;
         last = &*session;
         values_ = other.empty() ? "" : "the environment (" + other + ")";

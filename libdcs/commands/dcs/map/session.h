@@ -42,10 +42,13 @@ struct GrainsNow {
     std::function<const std::vector<std::string> &(int grain)> environment;
 };
 // Those that failed or were killed begin again, with the demands and the environment of now; so does, before a closed
-// session is reopened, what waits in it. Nothing was decided on a result of a map or a job file.
-std::optional<Failure> submit_again(const Session &session, std::vector<int> failed, const GrainsNow &now);
-// For people: with which other variables this grain was submitted; empty: none.
-std::string other_environment(const Session &session, int grain, const GrainsNow &now);
+// session is reopened, what waits in it. Nothing was decided on a result of a map or a job file. `from_start`: also
+// those that could go on from a checkpoint, as what they read has changed.
+std::optional<Failure> submit_again(const Session &session, std::vector<int> failed, const GrainsNow &now,
+                                    bool from_start);
+// For people: with which other variables this grain was submitted, and what of that; empty: none.
+std::string other_environment(const Session &session, int grain, const GrainsNow &now, const std::string &then);
+extern const std::string what_runs_takes_it;
 
 // Takes --session, --new, --replay and --resume-failed of the call.
 OpenedMap open_map(const Call &call, const WholeMap &map, const GrainsNow &now);

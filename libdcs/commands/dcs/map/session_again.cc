@@ -36,7 +36,8 @@ bool all_ended_some_failed(const Session &session) {
     return session.ready + session.running == 0 && session.failed + session.killed > 0;
 }
 
-std::optional<Failure> submit_again(const Session &session, std::vector<int> failed, const GrainsNow &now) {
+std::optional<Failure> submit_again(const Session &session, std::vector<int> failed, const GrainsNow &now,
+                                    bool from_start) {
     Info info;
     if (session.terminated()) {
         const Status s = info.ask(wire::QueryType::grains, session.user, session.session, -1, "ready");
@@ -49,18 +50,21 @@ std::optional<Failure> submit_again(const Session &session, std::vector<int> fai
     if (const int error = d_pool_resume_ses(&this_pool(), session.session, TRUE); error != NO_ERROR)
         return call_failure("session " + std::to_string(session.session), error);
     this_pool().again = true;
+    this_pool().from_start = from_start;
     auto wrong = now.submit(session.session, failed);
-    this_pool().again = false;
+    this_pool().again = this_pool().from_start = false;
     return wrong;
 }
 
-std::string other_environment(const Session &session, int grain, const GrainsNow &now) {
+const std::string what_runs_takes_it =
+    "grains that run again or have not started take the new one, the others keep theirs";
+
+std::string other_environment(const Session &session, int grain, const GrainsNow &now, const std::string &then) {
     const auto row = grain_now(session.user, session.session, grain);
     if (row && row->env.empty()) return "";  // a scheduler of release 0.1 does not say
     const std::string names = row ? variables_that_differ(row->env, now.environment(grain)) : "";
     if (names.empty()) return "";
-    return "the environment differs from the earlier run's (" + names +
-           "): grains that run again or have not started take the new one, the others keep theirs";
+    return "the environment differs from the earlier run's (" + names + "): " + then;
 }
 
 }  // namespace dcs::commands

@@ -15,11 +15,13 @@ namespace {
 struct GrainEnds {
     std::int64_t started = INT64_MAX;    // the first of those that run or have succeeded
     std::int64_t succeeded = INT64_MAX;  // the first that has
+    std::int64_t failed = INT64_MAX;     // the first that has not
     std::int64_t last = -1;              // whatever its result; INT64_MAX: some run
 
     void add(const GrainEnds &other) {
         started = std::min(started, other.started);
         succeeded = std::min(succeeded, other.succeeded);
+        failed = std::min(failed, other.failed);
         last = std::max(last, other.last);
     }
 };
@@ -29,9 +31,10 @@ GrainEnds ends_of(const wire::History &history, std::int32_t number) {
     if (found == history.grains.end()) return {};
     const wire::GrainHistory &grain = found->second;
     const std::int64_t started = grain.stays.empty() ? INT64_MAX : grain.stays.back().from_ms;
-    if (grain.state == wire::GrainState::running) return {started, INT64_MAX, INT64_MAX};
+    if (grain.state == wire::GrainState::running) return {.started = started, .last = INT64_MAX};
     const bool succeeded = grain.state == wire::GrainState::finished && grain.code == 0 && grain.signal == 0;
-    return succeeded ? GrainEnds{started, grain.ended_ms, grain.ended_ms} : GrainEnds{.last = grain.ended_ms};
+    if (succeeded) return {.started = started, .succeeded = grain.ended_ms, .last = grain.ended_ms};
+    return {.failed = grain.ended_ms, .last = grain.ended_ms};
 }
 
 std::string whole_path(const std::string &directory, const std::string &name) {
@@ -65,6 +68,10 @@ public:
         named.by.add(ends);
     }
 
+    bool changed_since_failure() const {
+        return std::ranges::any_of(files_, [](const auto &of) { return of.second.written_ms > of.second.by.failed; });
+    }
+
     // Of several one that no grain can have written comes first.
     std::string changed(const std::string &session) const {
         std::string by_grains;
@@ -89,13 +96,13 @@ private:
 
 }  // namespace
 
-std::string changed_in_job(const Session &session, const std::string &directory, const JobFile &file,
-                           const std::vector<JobPart> &parts, const std::string &programs) {
+JobChange changed_in_job(const Session &session, const std::string &directory, const JobFile &file,
+                         const std::vector<JobPart> &parts, const std::string &programs) {
     const auto history = history_of(session);
     const std::string name = "session " + std::to_string(session.session);
     const bool same_programs = programs.empty();
     if (!history || (!history->whole && !same_programs))  // a version without a log began it
-        return same_programs ? "" : words_of_change(programs, name, "");
+        return {same_programs ? "" : words_of_change(programs, name, ""), !same_programs};
     NamedFiles files(file, parts, history->from_ms);
     for (std::size_t table = 0; table < parts.size(); ++table) {
         const JobGrain &grain = file.grains[table];
@@ -124,7 +131,7 @@ std::string changed_in_job(const Session &session, const std::string &directory,
             if (n == 0) files.look(directory, brought.image, all);
         }
     }
-    return files.changed(name);
+    return {files.changed(name), !same_programs || files.changed_since_failure()};
 }
 
 }  // namespace dcs::commands

@@ -121,7 +121,7 @@ GrainsNow grains_now(const Job &job, Console &console) {
 }
 
 // What failed in a run that has ended, and what did not run, runs now; the rest is kept.
-void take_up(const Job &job, const Session &last, OpenedJob &opened, Console &console) {
+void take_up(const Job &job, const Session &last, bool from_start, OpenedJob &opened, Console &console) {
     const std::string of_all = " of " + counted(job.file.count, "grain");
     const GrainsNow grains_are = grains_now(job, console);
     std::vector<int> failed;
@@ -131,6 +131,7 @@ void take_up(const Job &job, const Session &last, OpenedJob &opened, Console &co
     if (last.terminated() || all_ended_some_failed(last)) {
         std::string from;
         if ((opened.failure = failed_grains(last, failed, from))) return;
+        if (from_start) from.clear();
         const std::int64_t bad =
             job.file.count - (last.finished + last.killed) + static_cast<std::int64_t>(failed.size());
         opened.complete = bad <= 0;
@@ -139,8 +140,10 @@ void take_up(const Job &job, const Session &last, OpenedJob &opened, Console &co
                                            from + " (--new runs all)";
         reopen = !opened.complete && last.terminated();
     }
-    opened.environment = other_environment(last, failed.empty() ? 1 : failed.front(), grains_are);
-    if (auto wrong = submit_again(last, failed, grains_are))
+    opened.environment =
+        other_environment(last, failed.empty() ? 1 : failed.front(), grains_are,
+                          opened.complete ? "the results are of that one; --new runs all again" : what_runs_takes_it);
+    if (auto wrong = submit_again(last, failed, grains_are, from_start))
         return void(opened.failure = with_new_hint(*wrong, last.session));
     int error = d_pool_get_auth(&this_pool(), last.ident.c_str());
     if (error == NO_ERROR)
@@ -168,12 +171,13 @@ OpenedJob open_job(const Call &call, const Job &job, Console &console) {
             return s.ident.starts_with("submit-") && s.ident.compare(s.ident.rfind('-') + 1, 4, job.place) == 0;
         });
         if (same != own.sessions.rend() && !call.arguments.has("new"))
-            opened.other = ran_before(*same, "this file with other contents");
+            opened.other = ran_before(*same, "this file with other contents, or elsewhere");
         return opened;
     }
-    opened.changed =
+    JobChange changed =
         changed_in_job(*last, job.directory, job.file, job.parts, changed_since(last->ident, job.ident, job.files));
-    take_up(job, *last, opened, console);
+    opened.changed = std::move(changed.words);
+    take_up(job, *last, changed.since_failure, opened, console);
     return opened;
 }
 

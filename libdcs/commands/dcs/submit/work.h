@@ -62,10 +62,13 @@ struct JobPart {
 std::string ident_of_job(const std::string &directory, const JobFile &file);
 // Its programs; of one that is found by PATH the script that it runs. Other files may be made by its grains.
 std::vector<MapFile> files_of_job(const std::string &directory, const JobFile &file, const std::vector<JobPart> &parts);
-// For people: a file that a grain of the session names, and that was written after it had succeeded; empty: none.
+struct JobChange {
+    std::string words;   // for people: a file that a grain of the session names, written after it had succeeded
+    bool since_failure;  // a file was written after a grain that names it had failed
+};
 // programs: which of files_of_job() is not as it was when the session began, if one is.
-std::string changed_in_job(const Session &session, const std::string &directory, const JobFile &file,
-                           const std::vector<JobPart> &parts, const std::string &programs);
+JobChange changed_in_job(const Session &session, const std::string &directory, const JobFile &file,
+                         const std::vector<JobPart> &parts, const std::string &programs);
 // What the tables say, and what this host says of their programs; each failure names its table.
 std::vector<JobPart> prepare_job(const JobFile &file, const std::string &pool_directory,
                                  std::vector<std::string> &errors);
