@@ -151,7 +151,8 @@ Planned plan(const GrainId &id, const Grain &g) {
     Planned p;
     p.report.id = id;
     p.report.first = g.acked + 1;
-    const std::uint32_t checkpoint = g.ending == Ending::overrun ? 0 : newest_checkpoint(g);
+    const bool wrote_too_much = g.ending == Ending::overrun && g.limit_signal == signal_file_size;
+    const std::uint32_t checkpoint = wrote_too_much ? 0 : newest_checkpoint(g);
     if (checkpoint != 0) {
         p.report.last = p.report.checkpoint = checkpoint;
         p.report.usage = g.exit ? g.exit->usage : g.facts.usage;
@@ -319,6 +320,10 @@ void unsendable(Turn &t, const ReportUnsendable &x) {
         if (g->phase == Phase::ended) consider_report(t, x.id, *g);  // else the next look tries the one before
         return;
     case ReportUnsendable::Why::too_big:
+        if (g->ending == Ending::overrun && x.checkpoint != 0) {  // it ends in any case
+            g->bad_checkpoints.insert(x.checkpoint);
+            return consider_report(t, x.id, *g);
+        }
         if (x.checkpoint > g->acked + 1)
             return lose(t, x.id, limit_words("while the scheduler accepted no reports"), Code::limit);
         too_much(t, x.id, *g);

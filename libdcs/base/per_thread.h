@@ -1,7 +1,8 @@
 #pragma once
 // Of each thread one T, made when the thread first asks for it and destroyed when the thread ends. The main thread's
 // stays when the process ends by exit(): handlers of atexit() and destructors of static objects may still call the
-// library, after thread_local objects have gone.
+// library, after thread_local objects have gone. A shared library that uses it is never unloaded (-z nodelete), as a
+// thread may end later.
 #include <pthread.h>
 
 #include "base/no_cancel.h"
@@ -13,18 +14,18 @@ public:
     static T &mine() {
         if (own_ == nullptr) {
             own_ = new T;
-            ::pthread_setspecific(key(), own_);  // where it fails, the object stays
+            if (const Key &made = key(); made.error == 0) ::pthread_setspecific(made.key, own_);  // else it stays
         }
         return *own_;
     }
 
 private:
-    static pthread_key_t key() {
-        static const pthread_key_t made = [] {
-            pthread_key_t one{};
-            ::pthread_key_create(&one, destroy);
-            return one;
-        }();
+    struct Key {
+        pthread_key_t key{};
+        int error = ::pthread_key_create(&key, destroy);
+    };
+    static const Key &key() {
+        static const Key made;
         return made;
     }
     static void destroy(void *object) {

@@ -88,17 +88,8 @@ void Forks::after_in_child() {
 std::mutex &process_mutex() { return process().beside_pools; }
 
 Pool &default_pool() {
-    static Pool *pool = [] {
-        auto *made = new Pool(PoolOptions{});  // never closed, as process() is not
-        made->again = resumes_failed();
-        return made;
-    }();
+    static Pool *pool = new Pool(PoolOptions{});  // never closed, as process() is not
     return *pool;
-}
-
-bool resumes_failed() {
-    const char *text = std::getenv("DCS_RESUME_FAILED");
-    return text != nullptr && std::string_view(text) == "1";
 }
 
 std::uint64_t next_request_id() {

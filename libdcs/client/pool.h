@@ -152,8 +152,7 @@ private:
 namespace dcs::client {
 
 using Pool = ::d_pool;
-Pool &default_pool();   // opened by its first use, never closed
-bool resumes_failed();  // as the environment has it for control programs: Pool::again
+Pool &default_pool();  // opened by its first use, never closed
 inline Pool &pool_of(d_pool *pool) { return pool != nullptr ? *pool : default_pool(); }
 
 // Of what the process has beside its pools. A fork holds it, so that the child finds it free; not locked within a pool.

@@ -35,7 +35,6 @@ Result<std::unique_ptr<Pool>> open_pool(const d_pool_options *from) {
         if (Status s = check_ident(options.ident); !s) return s;
     if (std::isnan(options.patience_s)) return fail(Code::invalid, "patience_s is not a number");
     auto pool = std::make_unique<Pool>(std::move(with));
-    pool->again = resumes_failed();
     if (options.auth_fd >= 0)
         if (Status s = adopt(*pool, options.auth_fd); !s) return s;
     return pool;

@@ -47,13 +47,7 @@ Status open_session(Pool &pool, int number, wire::OpenMode mode, bool sent_reset
     order.label = pool.new_sessions.label.substr(0, limits::label_bytes);
     order.nice = pool.new_sessions.nice;
     order.run = this_run();
-    if (pool.again && mode == wire::OpenMode::resume) order.mode = wire::OpenMode::reopen;
     auto reply = ask<wire::OpenReply>(pool, order);
-    const Code code = reply.status().code;
-    if (order.mode != mode && (code == Code::session_active || code == Code::session_unknown)) {  // nothing is closed
-        order.mode = mode;
-        reply = ask<wire::OpenReply>(pool, order);
-    }
     if (!reply) return reply.status();
     const bool one_ahead = reply->as == wire::OpenedAs::resumed && planted("client.resume_one_ahead");
     pool.session_opened(number, sent_reset ? 0 : reply->sent + one_ahead,

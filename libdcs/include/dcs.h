@@ -27,10 +27,6 @@
  *   D_E_NO_AUTH                   d_get_auth was not called, or the token is no longer valid: call it again
  * After an error nothing has changed, except as D_E_BROKEN says.
  *
- * A failure is a result like others, and a rerun gets it again. With DCS_RESUME_FAILED=1 in the environment what failed
- * or was killed runs again when it is submitted, as it is submitted then, and d_resume_ses also makes a terminated
- * session active: for programs that decide nothing by a failure.
- *
  * Ownership: the library copies strings and structs that are passed in. Each call says who owns what it returns.
  *
  * Thread-safe: all calls except d_pool_close; each thread has a separate connection to each pool, closed when the

@@ -102,6 +102,8 @@ class answer;
 class pool {
 public:
     pool() noexcept : program_(of_default_pool()) {}  // the default pool: the environment names it
+    pool(const pool &) = default;                     // and no move, which would leave a pool that is none
+    pool &operator=(const pool &) = default;
     explicit pool(const pool_options &options) : program_(std::make_shared<program>()) {
         d_pool_options c;
         d_pool_options_init(&c);
@@ -117,14 +119,14 @@ public:
     // Names this program; all its sessions in a pool have one ident.
     void authorize(const std::string &ident) const {
         const char *name = detail::whole(ident);
-        const std::lock_guard held(program_->mutex);
-        std::string &now = program_->ident;
+        const std::string now = program_->named(ident);
         if (!now.empty() && now != ident)  // it would lose the sessions of the first
             throw error(D_E_INVALID, "this program calls itself \"" + now + "\" already and cannot be \"" + ident +
                                          "\" as well: use one ident for all sessions in a pool");
         check(d_pool_set_new_demands(handle(), 1));
-        check(d_pool_get_auth(handle(), name));
-        now = ident;
+        const int code = d_pool_get_auth(handle(), name);
+        if (code != D_OK && now.empty()) program_->named("");
+        check(code);
     }
     // A new session; one that is there from an earlier run, or a new one; a terminated one that becomes active again.
     inline session open(const std::string &ident, int number) const;
@@ -138,9 +140,13 @@ public:
 private:
     friend class session;
     struct program {
-        std::mutex mutex;
-        std::string ident;    // empty: authorize() was not called
-        std::set<int> taken;  // sessions that it has open
+        std::mutex mutex, opening;                    // opening: while a session is looked for
+        std::string ident;                            // empty: authorize() was not called
+        std::multiset<int> taken;                     // sessions that it has open
+        std::string named(const std::string &name) {  // from now on, if it had none; what it was
+            const std::lock_guard held(mutex);
+            return ident.empty() || name.empty() ? std::exchange(ident, name) : ident;
+        }
     };
     static const std::shared_ptr<program> &of_default_pool() {
         static const auto *made = new auto(std::make_shared<program>());  // also for static objects at exit()
@@ -447,7 +453,8 @@ public:
     void leave() noexcept {
         if (!open_) return;
         const std::lock_guard held(where_.program_->mutex);
-        where_.program_->taken.erase(number_);
+        if (const auto found = where_.program_->taken.find(number_); found != where_.program_->taken.end())
+            where_.program_->taken.erase(found);
         open_ = false;
     }
 
@@ -522,6 +529,7 @@ inline session pool::reopen(const std::string &ident, int number, bool sent_rese
 
 inline session pool::resume(const std::string &ident, bool sent_reset) const {
     authorize(ident);
+    const std::lock_guard one_by_one(program_->opening);
     const auto is_taken = [&](int number) {
         const std::lock_guard held(program_->mutex);
         return program_->taken.count(number) != 0;

@@ -145,7 +145,9 @@ template <> struct Fields<core::DurableGrain> {
     static bool valid(const core::DurableGrain &g) {
         return g.lease <= g.incarnation && g.course->skipped <= g.incarnation &&
                g.course->moves->size() <= limits::moves_kept &&
-               std::count(g.course->nogo->begin(), g.course->nogo->end(), core::no_host) == 0;
+               std::count(g.course->nogo->begin(), g.course->nogo->end(), core::no_host) == 0 &&
+               (!g.course->kept->goes_on || (g.own_tree && g.course->kept->out_length <= g.course->out_length &&
+                                             g.course->kept->err_length <= g.course->err_length));
     }
 };
 

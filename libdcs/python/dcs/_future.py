@@ -23,11 +23,12 @@ class Future(concurrent.futures.Future):  # type: ignore[type-arg]
         self._cancelling = False
 
     def cancel(self) -> bool:
-        """Withdraws the grain, also a running one. Not when asyncio gives up the wait for it, as it does on Ctrl-C and at timeouts: the
-        grain goes on, and a rerun takes its result."""
+        """Withdraws the grain, also a running one. Not when asyncio gives up the wait for it, as it does on Ctrl-C and at timeouts, and a
+        rerun can take its result: the grain goes on, until shutdown(cancel_futures=True) or the end of the session."""
         if self.done():
             return self.cancelled()
-        if sys._getframe(1).f_globals.get("__name__") == "asyncio.futures":
+        if self._executor._kept and sys._getframe(1).f_globals.get("__name__") == "asyncio.futures":
+            self._executor._given_up.add(self.grain)
             return self._drop()
         self._cancelling = True  # when the grain is killed the session may have nothing left: no failure of this future
         try:

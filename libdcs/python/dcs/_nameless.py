@@ -9,21 +9,22 @@ import itertools
 import os
 import re
 import weakref
-from typing import Any, Collection, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Collection, Dict, Iterable, Optional, Tuple
 
 from ._waiting import AT_THE_END_S, interruptible
 from .errors import Error
 from .pool import Pool
 
 _counter = itertools.count(1)
-# Executors that have ended, and the words of their pools: their results may still be read. Unused: when none is left.
-_ended: Dict[str, Tuple[Any, Optional[float]]] = {}
-_unused: List[str] = []
+# Executors that have ended: the words of their pools, each of which is an executor's own, and whether results of it are left.
+_ended: Dict[str, Tuple[Any, Optional[float], "weakref.ref[Pool]"]] = {}
 
 
 def _remove(idents: Iterable[str]) -> None:
     for ident in list(idents):
-        directory, patience = _ended.pop(ident)
+        directory, patience, _ = _ended.pop(ident, (None, None, None))
+        if _ is None:
+            continue  # another thread has removed it
         with contextlib.suppress(Error, TimeoutError), Pool(directory, patience=patience) as pool:  # else the next program tries again
             interruptible(functools.partial(forget, pool, ident, ()), AT_THE_END_S)
 
@@ -33,9 +34,8 @@ os.register_at_fork(after_in_child=_ended.clear)
 
 
 def ended(pool: Pool, ident: str) -> None:
-    """The session goes when no result of this pool, which is the executor's own, is left; then or at the end of the program."""
-    _ended[ident] = pool._words
-    weakref.finalize(pool, _unused.append, ident).atexit = False
+    """The session goes when no result of this pool is left, at the next executor, or at the end of the program."""
+    _ended[ident] = (*pool._words, weakref.ref(pool))
 
 
 def forget(pool: Pool, ident: str, skip: Collection[int]) -> None:
@@ -53,9 +53,9 @@ def forget(pool: Pool, ident: str, skip: Collection[int]) -> None:
 def pool_of(pool: Pool) -> Tuple[Pool, str]:
     """For an executor without an ident: one of its own, for which the pool is opened once more. What programs of this host
     that were killed left of this kind is removed."""
-    spent, _unused[:] = [one for one in _unused if one in _ended], []
-    _remove(spent)
+    _remove([ident for ident, (_, _, results) in list(_ended.items()) if results() is None])
     pool, place = pool.again(), f"{os.uname().nodename.replace('_', '-')[:24]}.{_processes()}"
+    pool.keeps = False
     for row in pool.sessions(pool.login_name()):
         found = re.fullmatch(rf"executor\.{re.escape(place)}\.(\d+)\.\d+", row.ident)
         if found and not os.path.exists(f"/proc/{found[1]}"):

@@ -101,6 +101,7 @@ class Executor(concurrent.futures.Executor):
         self._next_number = 0
         self._changed = threading.Condition()
         self._outstanding: Dict[int, Future] = {}
+        self._given_up: Set[int] = set()  # calls that go on though asyncio waits for them no more
         self._early: Dict[int, Result] = {}  # of grains that an earlier run submitted and this one not yet
         self._shutdown = self._abandoned = self._told = self._away = False
         self._close_error: Optional[Exception] = None
@@ -139,6 +140,8 @@ class Executor(concurrent.futures.Executor):
         if cancel_futures:
             for future in waiting:
                 future.cancel()
+            for grain in sorted(self._given_up):
+                self.session.kill(grain)
         if wait:
             self._collector.join()
             if self._close_error is not None:
@@ -148,7 +151,9 @@ class Executor(concurrent.futures.Executor):
         with self._changed:
             self._shutdown, self._abandoned = True, abandoned or self._abandoned
             self._changed.notify_all()
-            return list(self._outstanding.values())
+            waiting = list(self._outstanding.values())
+        self.session._wake()
+        return waiting
 
     def leave(self) -> None:
         """Goes without closing the session: its grains go on, a rerun takes their results. Without an ident, they end."""
@@ -273,6 +278,7 @@ class Executor(concurrent.futures.Executor):
         with self._changed:
             self._outstanding.pop(future.grain, None)
             self._changed.notify_all()
+        self.session._wake()
 
     def _values(self, result: Result) -> Any:
         return _encoding.read(result, self._encoding)
@@ -315,11 +321,17 @@ class Executor(concurrent.futures.Executor):
     def _next_result(self) -> Result:
         pause = _SILENT_S
         while True:
+            end = time.monotonic() + pause
             try:
                 result = self.session._next(pause, 64)
                 self._tell_if_away(False)
                 return result
             except TimeoutError:
+                with self._changed:
+                    if self._shutdown and not self._outstanding:  # what is left was given up
+                        raise NothingLeft(NothingLeft.code, "D_E_NOTHING_LEFT", "no call is left", "") from None
+                if time.monotonic() < end:  # woken
+                    continue
                 self._look()
                 pause = _SILENT_S if self._away else min(2 * pause, 30.0)
 

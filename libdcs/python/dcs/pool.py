@@ -50,6 +50,7 @@ class Pool:
     def __init__(self, directory: Optional[Any] = None, *, patience: Optional[float] = None, auth_fd: int = -1):
         self._words = (directory, patience)
         self.had: Dict[int, bool] = {}  # sessions of this program, but those that it left; True: found by its ident
+        self.keeps = True  # sessions for a rerun
         self.in_use: Set[int] = set()  # those that are open, and all of executors
         self._closed = False
         self._without_threads()

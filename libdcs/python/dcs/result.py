@@ -129,7 +129,7 @@ def result_of(pool: Pool, session: int, row: CResult, has_outputs: bool) -> Resu
 
 class GrainFailed(Exception):
     """A grain ended by a signal, with an exit status other than 0, or without one of its outputs. `result` has everything about it, `why`: how the pool ended it.
-    Each rerun of the program gets it again, unless DCS_RESUME_FAILED=1 is in its environment."""
+    Each rerun of the program gets it again, until `dcs grain restart SES:G --and-after` forgets it."""
 
     def __init__(self, result: Result, why: str = ""):
         self.result, self.why = result, re.sub(r"(?<!\S)--(\w+)", lambda option: FIELDS.get(option[1], option[0]), why)
@@ -137,9 +137,8 @@ class GrainFailed(Exception):
         said = result.error_head.decode(errors="replace").strip().splitlines()
         super().__init__(f"grain {result.grain} of session {result.session} {how}" + (f" {self.why}" if why else "") +
                          (f": {said[-1][:300]}" if said and not (why and why in said[-1]) else ""))
-        if hasattr(self, "add_note"):  # since Python 3.11
-            self.add_note("dcs: so it ends in each run; with DCS_RESUME_FAILED=1 in the program's environment what failed runs again, with the "
-                          "demands of then")
+        if result.pool.keeps and hasattr(self, "add_note"):  # since Python 3.11
+            self.add_note(f"dcs: so it ends in each run; `dcs grain restart {result.session}:{result.grain} --and-after` lets it run again")
 
     def __reduce__(self) -> Any:
         return GrainFailed, (self.result, self.why)

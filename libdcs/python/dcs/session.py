@@ -290,6 +290,12 @@ class Session:
                 if not self._changed.wait(None if end is None else min(max(0.0, end - time.monotonic()), threading.TIMEOUT_MAX)):
                     raise TimeoutError(f"no grain of session {self.number} finished within {timeout} s")
 
+    def _wake(self) -> None:
+        """A wait under way times out now."""
+        with self._changed:
+            self._error = self._error or TimeoutError("woken")
+            self._changed.notify_all()
+
     def _is_outdated(self, error: Exception) -> bool:
         """It says what the session had when it was asked, and there is more by now."""
         return isinstance(error, (CannotRun, NothingLeft, ReplayEnd)) and self._submitted_when_asked != self._submitted
@@ -336,7 +342,7 @@ def _find(pool: Pool, ident: str, mode: str, sent_reset: bool, skip: Collection[
         return _open(pool, mine[0], mode, sent_reset)
     used = {row.session for row in own}
     while True:
-        number = pool.free_number(used, max(first, *(number for number in others if pool.had.get(number)), 0))
+        number = pool.free_number(used, max(first, *(number for number in list(others) if pool.had.get(number)), 0))
         try:
             return _open(pool, number, "resume" if mode == "reopen" else mode, sent_reset)
         except Error as error:

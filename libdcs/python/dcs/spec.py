@@ -40,9 +40,10 @@ def _rows(files: Sequence[File]) -> Any:
 def as_files(files: Union[Mapping[str, Path], Sequence[File]]) -> List[File]:
     if isinstance(files, Mapping):
         return [File(path, name) for name, path in files.items()]
-    if isinstance(files, (str, bytes, os.PathLike)) or not all(isinstance(file, File) for file in files):
+    found = [files] if isinstance(files, (str, bytes, os.PathLike)) else list(files)
+    if not all(isinstance(file, File) for file in found):
         raise TypeError(f"{files!r} is no list of dcs.File, and no mapping of names to paths such as {{'data.csv': '/home/ann/data.csv'}}")
-    return list(files)
+    return found
 
 
 def _files(files: Union[Mapping[str, Path], Sequence[File]]) -> Any:

@@ -128,35 +128,6 @@ def two(env):
         assert said(env, "two.py", TWO) == "b'inner\\n' 4\nTrue True b'4\\n'\n5 True\n"
 
 
-LIMITED = """
-import dcs, sys
-with dcs.Executor("limited", 81) as run:
-    future = run.submit_command(["sh", "-c", "until test -e enough; do sleep 0.05; done; echo well"], wall_s=int(sys.argv[1]))
-    print(future.result().output)
-with dcs.Session("limited", 82) as session:
-    session.submit(1, ["/usr/bin/test", "-e", sys.argv[2]], attempts=1)
-    session.wait().check()
-"""
-
-
-def limited(env):
-    """A failure is recorded; with DCS_RESUME_FAILED=1 what failed runs again, also after the session was closed, with the limits of then."""
-    def run(wall_s, more=None):
-        return subprocess.run([PYTHON, "limited.py", str(wall_s), os.path.abspath("there")], env={**env, **(more or {})}, capture_output=True,
-                              text=True, timeout=300)
-    with open("limited.py", "w") as file:
-        file.write(LIMITED)
-    assert tells(run(1).stderr, "GrainFailed wall_s")
-    for name in ("enough", "there"):
-        done = run(600)
-        assert "GrainFailed" in done.stderr and "DCS_RESUME_FAILED=1" in done.stderr, done
-        with open(name, "w"):
-            pass
-        done = run(600, {"DCS_RESUME_FAILED": "1"})
-        assert done.stdout == "b'well\\n'\n" and (done.returncode == 0) == (name == "there"), done
-    assert run(600).returncode == 0
-
-
 NAMELESS = """
 import dcs
 with dcs.Executor() as run:
@@ -189,7 +160,6 @@ def main():
         to_the_end(env)
         replayed(pool, env)
         two(env)
-        limited(env)
         nameless(env)
         files()
         print("programs that run again do what they did")

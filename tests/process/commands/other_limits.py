@@ -204,8 +204,8 @@ def from_the_checkpoint(pool, folder):
     with open(os.path.join(folder, "other.toml"), "w") as file:
         file.write('[[grain]]\ncommand = ["./grain", "two"]\n')
     for name, command in (("one", ["map", "--resume-failed", "--", "./grain", ":::", "one"]), ("two", ["submit", "--wait", "other.toml"])):
-        for data, end in (("old", "round 0\n"), ("old", "round 1\n"), ("new", "round 0\n"), ("T=1", "round 0\n"), ("T=1", "round 1\n")):
-            if data in ("old", "new") and not (data == "old" and end == "round 1\n"):
+        for data, end in (("old", "round 0\n"), ("", "round 1\n"), ("T=1", "round 0\n"), ("T=1", "round 1\n"), ("new", "round 0\n")):
+            if data in ("old", "new"):
                 with open(os.path.join(folder, name), "w") as file:
                     file.write(data)
             pool.env.update({"T": "1"} if data == "T=1" else {})
