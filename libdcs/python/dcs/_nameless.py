@@ -4,6 +4,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import gc
 import hashlib
 import itertools
 import os
@@ -53,6 +54,8 @@ def forget(pool: Pool, ident: str, skip: Collection[int]) -> None:
 def pool_of(pool: Pool) -> Tuple[Pool, str]:
     """For an executor without an ident: one of its own, for which the pool is opened once more. What programs of this host
     that were killed left of this kind is removed."""
+    if _ended:
+        gc.collect()  # an executor refers to itself
     _remove([ident for ident, (_, _, results) in list(_ended.items()) if results() is None])
     pool, place = pool.again(), f"{os.uname().nodename.replace('_', '-')[:24]}.{_processes()}"
     pool.keeps = False

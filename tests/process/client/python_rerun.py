@@ -135,15 +135,19 @@ with dcs.Executor() as run:
 print(len(future.result().output), future.result().open_file("table").read())
 number = run.session.number
 del run, future
-with dcs.Executor() as run:
-    print(run.submit(abs, -1).result(), [row.session for row in dcs.sessions() if row.session == number])
+for _ in range(1000):  # the thread that took the results may have them a little longer
+    with dcs.Executor() as run:
+        value = run.submit(abs, -1).result()
+    if all(row.session != number for row in dcs.sessions()):
+        print(value)
+        break
 """
 
 
 def nameless(env):
     """Results of an executor without an ident can be read behind its end; then its session is removed."""
     before = {row.session for row in dcs.sessions()}
-    assert said(env, "nameless.py", NAMELESS) == "588895 b'made\\n'\n1 []\n"
+    assert said(env, "nameless.py", NAMELESS) == "588895 b'made\\n'\n1\n"
     assert {row.session for row in dcs.sessions()} == before
 
 

@@ -143,7 +143,7 @@ def repaired_input(pool, folder):
     assert pool.dcs(*words, cwd=folder, check=False).returncode == 1
     write(folder, "bad", "good\n")
     told = pool.dcs(*words, cwd=folder).stderr
-    assert tells(told, "1 of 2 grains failed in last run and runs again bad changed but no input of theirs"), told
+    assert tells(told, "1 of 2 grains failed in last run and runs again bad has changed, on which these do not depend"), told
     assert sorted(read_text(os.path.join(folder, "tried")).split()) == ["bad", "bad", "ok"]
     write(folder, "bad", "wrong\n")
     assert pool.dcs(*words, cwd=folder, check=False).returncode == 1  # complete before: all run

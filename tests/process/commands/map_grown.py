@@ -147,7 +147,8 @@ def goes_on_elsewhere(pool, folder):
         if turn == "environment":
             pool.env["COLOUR"] = "blue"
             folder.write("free")
-            done = folder.map("1234", *words)
+            assert tells(folder.map("1234", *words, code=255).stderr, "the environment (COLOUR) has changed")
+            done = folder.map("1234", "--session", "last", *words)
             assert done.stdout.split()[:3] == [b"1red", b"2red", b"3red"], done
             os.remove(os.path.join(folder.path, "free"))
             folder.ran()

@@ -299,7 +299,7 @@ OpenedMap Opening::after_complete(Session session) {
                        "dcs map: " + name_of(session) + " " + had + values_ + " has changed since",
                        "--resume-failed runs what failed with the new values; --new runs all"});
     const std::string other = changed_in_inputs(recorded(session), files_);
-    const std::string repaired = other.empty() ? "" : "; " + other + " has changed, but no input of those";
+    const std::string repaired = other.empty() ? "" : "; " + other + " has changed, on which these do not depend";
     if (!other.empty()) from.clear();
     if (const auto wrong = begin_again(session, grains)) return failed(*wrong);
     OpenedMap opened = take_up(session, session.terminated(),
