@@ -85,8 +85,7 @@ struct Gexec {  // -> Done
     std::int32_t session = 0, grain = 0;
     GrainSpec spec;
     // A recorded grain may differ in its demands, and then in its environment: a ready one takes what is new, any other
-    // keeps its own; `again`: one that failed or was killed begins again as it is here, as nothing was decided on it;
-    // `from_start`: also if it could go on from its last checkpoint.
+    // keeps its own; `again`: one that failed or was killed begins again as it is here; `from_start`: past a checkpoint.
     bool new_demands = false, new_environment = false, again = false, from_start = false;
 };
 struct Gkill {
@@ -299,8 +298,7 @@ template <class A> void serialize(A &a, GrainSpec &x, unsigned) {
 }
 template <class A> void serialize(A &a, Gexec &x, unsigned) { 
     a & DCS_FIELD(session) & DCS_FIELD(grain) & DCS_FIELD(spec) & shown_since<9>(DCS_FIELD(new_demands))
-      & shown_since<9>(DCS_FIELD(new_environment)) & shown_since<9>(DCS_FIELD(again))
-      & shown_since<9>(DCS_FIELD(from_start));
+      & shown_since<9>(DCS_FIELD(new_environment)) & shown_since<9>(DCS_FIELD(again)) & shown_since<9>(DCS_FIELD(from_start));
 }
 template <class A> void serialize(A &a, Gkill &x, unsigned) {
     a & at_most(limits::name_bytes, DCS_FIELD(user)) & DCS_FIELD(session) & DCS_FIELD(grain);

@@ -49,8 +49,7 @@ class Executor(concurrent.futures.Executor):
     run is refused (GrainDiffers), and that run's results stay. Functions in a module of their own, with nothing else that
     changes, keep theirs when the program around them is edited.
 
-    Without an ident nothing is kept for a rerun: what the session runs at the end of the executor is withdrawn, and it is removed when no
-    result of it is left in the program, at the next executor or when the program ends.
+    Without an ident nothing is kept for a rerun: at the end what the session runs is withdrawn, and it goes with the last result.
     A program that was killed leaves such a session until the next one on this host begins. An executor and its futures are of
     the process that made it: a forked child makes its own.
 
@@ -137,11 +136,10 @@ class Executor(concurrent.futures.Executor):
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """No more submissions; when all futures are done the session is closed. `wait`: returns after that."""
         waiting = self._stop()
-        if cancel_futures:
-            for future in waiting:
-                future.cancel()
-            for grain in sorted(self._given_up):
-                self.session.kill(grain)
+        for future in waiting if cancel_futures else ():
+            future.cancel()
+        for grain in sorted(self._given_up) if cancel_futures else ():
+            self.session.kill(grain)
         if wait:
             self._collector.join()
             if self._close_error is not None:
@@ -151,9 +149,8 @@ class Executor(concurrent.futures.Executor):
         with self._changed:
             self._shutdown, self._abandoned = True, abandoned or self._abandoned
             self._changed.notify_all()
-            waiting = list(self._outstanding.values())
-        self.session._wake()
-        return waiting
+            self.session._wake()
+            return list(self._outstanding.values())
 
     def leave(self) -> None:
         """Goes without closing the session: its grains go on, a rerun takes their results. Without an ident, they end."""
@@ -278,7 +275,7 @@ class Executor(concurrent.futures.Executor):
         with self._changed:
             self._outstanding.pop(future.grain, None)
             self._changed.notify_all()
-        self.session._wake()
+            self.session._wake()
 
     def _values(self, result: Result) -> Any:
         return _encoding.read(result, self._encoding)
@@ -321,17 +318,13 @@ class Executor(concurrent.futures.Executor):
     def _next_result(self) -> Result:
         pause = _SILENT_S
         while True:
-            end = time.monotonic() + pause
             try:
                 result = self.session._next(pause, 64)
                 self._tell_if_away(False)
                 return result
             except TimeoutError:
-                with self._changed:
-                    if self._shutdown and not self._outstanding:  # what is left was given up
-                        raise NothingLeft(NothingLeft.code, "D_E_NOTHING_LEFT", "no call is left", "") from None
-                if time.monotonic() < end:  # woken
-                    continue
+                if self._shutdown and not self._outstanding:  # what is left was given up
+                    raise NothingLeft(NothingLeft.code, "D_E_NOTHING_LEFT", "no call is left", "") from None
                 self._look()
                 pause = _SILENT_S if self._away else min(2 * pause, 30.0)
 

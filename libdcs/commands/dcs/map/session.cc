@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <ctime>
 #include <set>
 #include <thread>
 #include <sys/stat.h>
@@ -17,7 +16,6 @@
 #include "commands/dcs/query/grains.h"
 #include "commands/dcs/run/caller_environment.h"
 #include "commands/dcs/run/fresh_session.h"
-#include "process/table.h"
 
 namespace dcs::commands {
 namespace {
@@ -36,16 +34,6 @@ std::string name_of(const Session &session) { return "session " + std::to_string
 std::string words_of_command(const Session &session) {
     const std::string command = session.command_again();
     return command.substr(0, command.find(" ::: "));
-}
-
-// "since 07:12:03", with the day if that is another one; empty if unknown.
-std::string since_text(pid_t pid) {
-    ProcessStat stat;
-    if (pid <= 0 || !read_stat(pid, stat)) return "";
-    const double age = static_cast<double>(boot_clock().ns) / 1e9 -
-                       static_cast<double>(stat.start_time) / static_cast<double>(::sysconf(_SC_CLK_TCK));
-    const char *format = age < 43'200 ? " since %H:%M:%S" : " since %Y-%m-%d %H:%M";
-    return moment_text(format, std::time(nullptr) - static_cast<std::time_t>(age));
 }
 
 Result<locks::SessionClaims> open_claims(const std::string &directory) {

@@ -56,6 +56,9 @@ OpenedMap open_map(const Call &call, const WholeMap &map, const GrainsNow &now);
 // "session 7 ran WHAT, so all run", of the one that a session here points to.
 std::string ran_before(const Session &session, const std::string &what);
 
+// " since 07:12:03", of a process, with the day if that is another one; empty if unknown.
+std::string since_text(pid_t pid);
+
 // Of a session: those that failed or were killed. `from`: for people, where they begin when they run again.
 std::optional<Failure> failed_grains(const Session &session, std::vector<int> &grains, std::string &from);
 

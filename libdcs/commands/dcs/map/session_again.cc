@@ -1,12 +1,26 @@
 // What is asked and changed of a session of an earlier run.
+#include <ctime>
+#include <unistd.h>
+
+#include "base/clock.h"
 #include "client/call.h"
 #include "dcs.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/query/grains.h"
 #include "commands/dcs/run/caller_environment.h"
+#include "process/table.h"
 #include "session.h"
 
 namespace dcs::commands {
+
+std::string since_text(pid_t pid) {
+    ProcessStat stat;
+    if (pid <= 0 || !read_stat(pid, stat)) return "";
+    const double age = static_cast<double>(boot_clock().ns) / 1e9 -
+                       static_cast<double>(stat.start_time) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+    const char *format = age < 43'200 ? " since %H:%M:%S" : " since %Y-%m-%d %H:%M";
+    return moment_text(format, std::time(nullptr) - static_cast<std::time_t>(age));
+}
 
 std::string ran_before(const Session &session, const std::string &what) {
     const std::string number = std::to_string(session.session);
