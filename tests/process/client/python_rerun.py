@@ -151,11 +151,55 @@ def nameless(env):
     assert {row.session for row in dcs.sessions()} == before
 
 
+UNLOADED = """
+import _ctypes, ctypes, os, threading
+lib, ready, go = ctypes.CDLL(os.environ["DCS_LIBRARY"]), threading.Event(), threading.Event()
+
+def calls():
+    lib.d_errornumber()
+    ready.set()
+    go.wait()
+
+thread = threading.Thread(target=calls)
+thread.start()
+ready.wait()
+_ctypes.dlclose(lib._handle)
+go.set()
+thread.join()
+print("well")
+"""
+
+
+CANCELLED = """
+import asyncio, dcs
+
+async def main(ident):
+    loop = asyncio.get_running_loop()
+    with dcs.Executor(ident) as run:
+        calls = [loop.run_in_executor(run, __import__("time").sleep, 1000) for _ in range(5)]
+        await asyncio.sleep(0)
+        for call in calls:
+            call.cancel()
+        run.shutdown(cancel_futures=True)
+        print({row.state for row in dcs.grains(run.session.number)} - {"killed"} if ident else "ended")
+
+asyncio.run(main("cancelled-calls"))
+asyncio.run(main(None))
+"""
+
+
+def cancelled(env):
+    """Calls that asyncio gave up end with shutdown(cancel_futures=True), and at once where no rerun could have their results."""
+    assert said(env, "cancelled.py", CANCELLED) == "set()\nended\n"
+
+
 def files():
     with dcs.Session("rerun-files") as session:
         for wrong in ("/etc/hostname", ["/etc/hostname"], [("name", "/etc/hostname")]):
             raises(TypeError, lambda wrong=wrong: session.submit(1, ["/bin/true"], files=wrong), "mapping of names to paths")
-        session.submit(1, ["/bin/cat", "host"], files={"host": "/etc/hostname"})
+        for n, some in enumerate(({"host": "/etc/hostname"}, [dcs.File("/etc/hostname", "host")], (dcs.File(path, "host") for path in ["/etc/hostname"]))):
+            session.submit(n, ["/bin/cat", "host"], files=some)
+        assert {result.output for result in session.results()} == {open("/etc/hostname", "rb").read()}
 
 
 def main():
@@ -165,6 +209,8 @@ def main():
         replayed(pool, env)
         two(env)
         nameless(env)
+        cancelled(env)
+        assert said(env, "unloaded.py", UNLOADED) == "well\n"
         files()
         print("programs that run again do what they did")
 

@@ -66,6 +66,31 @@ TEST_CASE("a grain that runs longer than it may is killed, and that is its resul
     REQUIRE(r.last == 1);
 }
 
+TEST_CASE("a grain that runs longer than it may reports its checkpoint first") {
+    Bench b;
+    b.connect(9);
+    run_for(b, id(), 100);
+    b.pass(seconds_of(100.2));
+    b.one<KillGrain>();
+    b.clear();
+    b.in(GrainExited{id(), ExitFacts{true, 0, 9, false, "", {}}});
+    b.look(id(), dir({{1, 10}, {2, 3}}, {{1, 5}}));
+    SendReport r = b.one<SendReport>();
+    REQUIRE_FALSE(r.ended);
+    REQUIRE(r.checkpoint == 1);
+    REQUIRE(r.last == 1);
+    const bool fits = GENERATE(true, false);
+    b.clear();
+    if (fits) b.ack(id(), 1, false, wire::Verdict::taken);
+    else b.in(ReportUnsendable{id(), ReportUnsendable::Why::too_big, 1, "too big"});
+    r = b.one<SendReport>();
+    REQUIRE(r.ended);
+    REQUIRE(r.signal == 24);
+    REQUIRE(r.checkpoint == 0);
+    REQUIRE(r.first == (fits ? 2 : 1));
+    REQUIRE(r.last == 2);
+}
+
 TEST_CASE("time counts from the start, not while the grain waits for a slot") {
     Bench b;
     b.connect(9, 1);
