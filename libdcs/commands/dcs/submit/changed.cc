@@ -32,9 +32,9 @@ GrainEnds ends_of(const wire::History &history, std::int32_t number) {
     const wire::GrainHistory &grain = found->second;
     const std::int64_t started = grain.stays.empty() ? INT64_MAX : grain.stays.back().from_ms;
     if (grain.state == wire::GrainState::running) return {.started = started, .last = INT64_MAX};
-    const bool succeeded = grain.state == wire::GrainState::finished && grain.code == 0 && grain.signal == 0;
-    if (succeeded) return {.started = started, .succeeded = grain.ended_ms, .last = grain.ended_ms};
-    return {.failed = grain.ended_ms, .last = grain.ended_ms};
+    if (grain.state != wire::GrainState::finished) return {.last = grain.ended_ms};
+    if (grain.code != 0 || grain.signal != 0) return {.failed = grain.ended_ms, .last = grain.ended_ms};
+    return {.started = started, .succeeded = grain.ended_ms, .last = grain.ended_ms};
 }
 
 std::string whole_path(const std::string &directory, const std::string &name) {
