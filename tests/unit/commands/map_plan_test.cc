@@ -127,6 +127,10 @@ TEST_CASE("variables that two environments do not have in common, without their 
                      "SLURM_ARRAY_TASK_ID=" + n, "SLURM_JOB_ID=" + n, "SUDO_COMMAND=" + n};
     };
     CHECK(changed_values(job("1"), job("2")) == "MY_PATH, SLURM_ARRAY_TASK_ID");
+    const auto batch = [](const std::string &n) {
+        return Words{"PBS_ARRAY_INDEX=" + n, "PBS_JOBID=" + n, "PRETTY_X=" + n, "STARSHIP_SESSION_KEY=" + n};
+    };
+    CHECK(changed_values(batch("1"), batch("2")) == "PBS_ARRAY_INDEX, PRETTY_X");
     CHECK(variables_that_differ(env, {"A=2", "HOME=/root", "PATH=/bin"}) == "A");
     CHECK(variables_that_differ(env, {"A=1", "PATH=/sbin"}) == "HOME, PATH");
     CHECK(variables_that_differ({}, {"A=1", "B", "C=3", "D=4", "E=5"}) == "A, B, C and 2 more");
