@@ -143,12 +143,41 @@ after = "first"
     assert told == ["table"] and about(done.stderr.decode(), "unless grains that name it wrote it is complete"), done
 
 
+def edited_between(desk):
+    """What an earlier step has left is there again for a failed one that runs again, as that left it."""
+    desk.write("between.toml", """[[grain]]
+name = "makes"
+command = ["sh", "-c", "echo whole >part"]
+output = "part"
+[[grain]]
+name = "reads"
+command = ["sh", "-c", "cat part; test -e $1/enough", "sh", "FOLDER"]
+after = "makes"
+file = "part"
+""".replace("FOLDER", desk.folder))
+    part = os.path.join(desk.folder, "part")
+
+    def read():
+        with open(part) as file:
+            return file.read()
+    assert desk.submit("--wait", "between.toml", check=False).returncode == 10
+    os.remove(part)
+    assert desk.submit("--wait", "between.toml", check=False).returncode == 10 and read() == "whole\n"
+    desk.write("part", "changed\n")
+    assert desk.submit("--wait", "between.toml", check=False).returncode == 10 and read() == "whole\n"
+    desk.write("part", "changed\n")
+    desk.write("enough", "")
+    desk.submit("--wait", "between.toml")
+    assert read() == "whole\n" and desk.pool.dcs("grain", "cat", "last:2").stdout == b"whole\n"
+
+
 def main():
     with Pool(servers=2, slots=4) as pool:
         desk = Editor(pool)
         edited_program(desk)
         edited_data(desk)
         edited_on_the_way(desk)
+        edited_between(desk)
 
 
 main()

@@ -191,8 +191,16 @@ std::optional<Failure> JobWork::submit(std::size_t table, const std::set<std::in
 }
 
 std::optional<Failure> JobWork::submit_again(const std::set<std::int32_t> &grains) {
-    for (std::size_t table = 0; table < file_.grains.size(); ++table)
+    for (std::size_t table = 0; table < file_.grains.size(); ++table) {
+        const JobGrain &grain = file_.grains[table];
+        const auto first = grains.lower_bound(grain.first);
+        if (first == grains.end() || *first >= grain.first + grain.count()) continue;
+        for (const std::size_t before : grain.after)  // what it reads is as that left it
+            for (std::int32_t i = 0; i < file_.grains[before].count() && !parts_[before].files.outputs.empty(); ++i)
+                if (const std::int32_t number = file_.grains[before].first + i; !grains.contains(number))
+                    (void)bring(file_.grains[before], parts_[before], number);
         if (auto failure = submit(table, &grains)) return failure;
+    }
     return std::nullopt;
 }
 
