@@ -2,6 +2,7 @@
 whose slurmstepd is killed, slurmd killed and started again, `dcs pilot slurm` killed and started again. All grains finish
 with the output of an undisturbed run, few steps run twice, and no job is left when no grain waits. 2,000 grains with --full."""
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -61,15 +62,19 @@ def disturb(world):
     # counts the CPUs as in use for minutes.
     wait_for("pilot1 to leave", lambda: "pilot1" not in connected(), timeout=120)
     wait_for("Slurm to know of it", lambda: jobs["pilot1"] not in [job[0] for job in world.slurm.jobs()], timeout=120)
+    registered = lambda: re.search(r"SlurmdStartTime=(\S+)", world.slurm.say("scontrol", "show", "node").decode())[1]  # noqa: E731
+    earlier = registered()
     world.slurm.stop("slurmd", signal.SIGKILL)
     before = world.serving()
     assert "pilot2" in before and "pilot3" in before, before  # they run without slurmd
     world.slurm.start_slurmd()
+    # A job that Slurm sends to a slurmd that has just begun may be sent back, for minutes.
+    wait_for("the new slurmd", lambda: registered() != earlier, timeout=400)
     world.begin_control()
     (stepd,) = [pid for pid in slurm_world.children_of("slurmstepd", world.slurm.base)
                 if f"[{jobs['pilot2']}." in open(f"/proc/{pid}/cmdline").read()]
     os.kill(stepd, signal.SIGKILL)
-    wait_for("another job of pilot1", lambda: world.serving().get("pilot1") not in (None, jobs["pilot1"]), timeout=120)
+    wait_for("another job of pilot1", lambda: world.serving().get("pilot1") not in (None, jobs["pilot1"]), timeout=400)
     wait_for("pilot2 to leave, though Slurm believes that its job runs", lambda: "pilot2" not in connected(), timeout=120)
     world.slurm.say("scancel", jobs["pilot2"])  # else Slurm notices at its limit
 
