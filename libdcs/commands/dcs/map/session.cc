@@ -324,8 +324,9 @@ OpenedMap Opening::named(int number, const std::vector<Session> &own) {
 // A run that has just begun submits it soon.
 std::optional<wire::GrainRow> Opening::first_grain(const Session &session) const {
     for (int tries = 1;; ++tries) {
+        const bool works = claims_ && claims_->holder(session.session) != 0;  // before: it may submit, and end, now
         auto row = grain_now(session.user, session.session, first_own());
-        if (row || tries == most_looks || !claims_ || claims_->holder(session.session) <= 0) return row;
+        if (row || !works || tries == most_looks) return row;
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
 }
@@ -337,7 +338,7 @@ OpenedMap Opening::newest(const std::vector<Session> &own) {
         if (!is_run_of(session->ident, base_) || session->damaged()) continue;
         look_at_shorter_lists(own, *session);
         const auto first = first_grain(*session);
-        if (!first && claims_ && claims_->holder(session->session) > 0) return failed(runs_already(*session));
+        if (!first && claims_ && claims_->holder(session->session) != 0) return failed(runs_already(*session));
         const std::string other = first ? changed_values(first->env, now_.environment(first_own())) : "";
         if (last != nullptr && !other.empty()) continue;
         last = &*session;
