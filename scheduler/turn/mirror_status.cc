@@ -81,12 +81,13 @@ std::vector<wire::ProblemRow> Mirror::problems(const std::string &awaited) const
     } else if (attached && setup_.mode == MirrorMode::sync) {
         row.problem = "commits wait for it: " + why;
         row.affects = "calls are not answered until it is back";
-        if (!ahead) row.advice += std::string("; ") + detach_advice;
         if (moved) {
             row.problem += "; the host table names " + awaited + ", which has not joined, and cannot while they wait";
             row.advice = "`dcs backup detach`, then " + join +
                          " and, on that host, the line that it prints; if the former copy was promoted elsewhere, "
                          "stop this scheduler instead";
+        } else if (!ahead) {
+            row.advice += std::string("; ") + detach_advice;
         }
     } else if (copied_ > 0 || ahead) {
         row.problem = ahead ? why : "it is behind: " + why;

@@ -23,9 +23,10 @@ _ended: Dict[str, Tuple[Any, Optional[float], "weakref.ref[Pool]"]] = {}
 
 def _remove(idents: Iterable[str]) -> None:
     for ident in list(idents):
-        directory, patience, _ = _ended.pop(ident, (None, None, None))
-        if _ is None:
+        words = _ended.pop(ident, None)
+        if words is None:
             continue  # another thread has removed it
+        directory, patience, _ = words
         with contextlib.suppress(Error, TimeoutError), Pool(directory, patience=patience) as pool:  # else the next program tries again
             interruptible(functools.partial(forget, pool, ident, ()), AT_THE_END_S)
 
