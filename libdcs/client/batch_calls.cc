@@ -103,10 +103,7 @@ Status Submission::check_numbers() {
 
 Status Submission::gather(Part &part) {
     part.request.session = session_;
-    part.request.new_demands = pool_.new_demands;
-    part.request.new_environment = pool_.new_environment;
-    part.request.again = pool_.again;
-    part.request.from_start = pool_.from_start;
+    pool_.put_changes(part.request);
     while (waits_ || prepared_ < count_) {
         if (!waits_) {
             if (Status s = prepare(order(prepared_), waits_.emplace()); !s) return about(prepared_, s);

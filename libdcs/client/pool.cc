@@ -336,6 +336,21 @@ void d_pool::session_closed(int number) {
     if (const auto it = sessions_.find(number); it != sessions_.end()) it->second.closed = true;
 }
 
+bool d_pool::resume_failed(int number, bool in_order) {
+    const Held held(process().mutex);
+    const auto it = sessions_.find(number);
+    if (it == sessions_.end()) return false;
+    it->second.resumes_failed = true;
+    it->second.in_order = in_order;
+    return true;
+}
+
+d_pool::Again d_pool::again_in(int session) const {
+    const Held held(process().mutex);
+    const auto it = sessions_.find(session);
+    return it == sessions_.end() ? Again{} : Again{it->second.resumes_failed, it->second.in_order};
+}
+
 std::optional<std::int32_t> d_pool::session_next(int number) const {
     const Held held(process().mutex);
     const auto it = sessions_.find(number);

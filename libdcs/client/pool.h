@@ -42,6 +42,7 @@ struct OpenSession {
     std::int32_t next = 0;
     bool taking = false, closed = false;
     GrainsOfRun grains;
+    bool resumes_failed = false, in_order = false;  // as wire::Gexec: again and only_failed
 };
 
 // The connection of one thread to one pool, and for which token and socket, or scheduler elsewhere, it was made.
@@ -97,6 +98,7 @@ public:
     void session_opened(int number, std::int32_t next, bool again);
     void submitted(int number, const std::vector<int> &grains, const dcs::wire::Done &done);
     void session_closed(int number);
+    bool resume_failed(int number, bool in_order);               // false: not opened here
     std::optional<int> only_taken(int number) const;             // as GrainsOfRun
     std::optional<std::int32_t> session_next(int number) const;  // nothing: not opened here
 
@@ -108,6 +110,8 @@ public:
     NewSessions new_sessions;
     // What submissions change, as in wire::Gexec. Set while no other thread submits.
     bool new_demands = false, new_environment = false, again = false, from_start = false;
+    bool may_resume_failed = true;  // if the environment says so; not commands, which have options for it
+    template <class Submission> void put_changes(Submission &to) const;
     // Called once in a call that has waited for the scheduler for a few seconds: why (empty: it is connected, and does
     // not answer), and after how long the call gives up. Set before other threads call.
     using Waits = void (*)(const std::string &why, dcs::Duration gives_up);
@@ -124,6 +128,11 @@ public:
     dcs::client::Line &line();
 
 private:
+    struct Again {
+        bool failed = false, in_order = false;
+    };
+    Again again_in(int session) const;
+
     friend class dcs::client::TakeResult;
     friend class dcs::client::Group;
     friend class dcs::client::AuthTurn;
@@ -148,6 +157,16 @@ private:
     std::size_t last_group_ = 1;                           // how many were in it
     std::vector<std::shared_ptr<dcs::client::GroupedGrain>> waiting_;
 };
+
+template <class Submission> void d_pool::put_changes(Submission &to) const {
+    const Again own = again_in(to.session);
+    to.new_demands = new_demands || own.failed;
+    to.new_environment = new_environment;
+    to.again = again || own.failed;
+    to.from_start = from_start;
+    to.only_failed = own.failed;
+    to.in_order = own.in_order;
+}
 
 namespace dcs::client {
 

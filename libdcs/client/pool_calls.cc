@@ -176,6 +176,7 @@ int d_get_auth(const char *control_ident) { return d_pool_get_auth(nullptr, cont
 int d_open_ses(int session_num) { return d_pool_open_ses(nullptr, session_num); }
 int d_resume_ses(int session_num, int sent_reset) { return d_pool_resume_ses(nullptr, session_num, sent_reset); }
 int d_reopen_ses(int session_num, int sent_reset) { return d_pool_reopen_ses(nullptr, session_num, sent_reset); }
+int d_resume_failed(int session_num, int by_number) { return d_pool_resume_failed(nullptr, session_num, by_number); }
 int d_close_ses(int session_num) { return d_pool_close_ses(nullptr, session_num); }
 int d_clean_ses(int session_num) { return d_pool_clean_ses(nullptr, session_num); }
 int d_gkill(int session_num, int grain_num) { return d_pool_gkill(nullptr, session_num, grain_num); }

@@ -1,5 +1,6 @@
 // Opening and closing sessions; submitting, killing and restarting a grain.
 #include <climits>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <fcntl.h>
@@ -40,6 +41,27 @@ std::string this_run() {
     return "process " + std::to_string(::getpid()) + " on " + host + " at " + time;
 }
 
+// DCS_RESUME_FAILED.
+Result<bool> environment_resumes_failed(const Pool &pool) {
+    const char *text = pool.may_resume_failed ? std::getenv("DCS_RESUME_FAILED") : nullptr;
+    const std::string value = text_or_empty(text);
+    if (value.empty() || value == "0") return false;
+    if (value == "1") return true;
+    return fail(Code::invalid, "DCS_RESUME_FAILED is `" + value + "`: it must be 1, or not set");
+}
+
+// A closed session has to be made active for what is to run again in it.
+Result<wire::OpenReply> open_as(Pool &pool, wire::OpenSession order, bool for_failed) {
+    if (for_failed && order.mode == wire::OpenMode::resume) {
+        order.mode = wire::OpenMode::reopen;
+        auto reply = ask<wire::OpenReply>(pool, order);
+        const Code code = reply ? Code::ok : reply.status().code;
+        if (code != Code::session_active && code != Code::session_unknown) return reply;
+        order.mode = wire::OpenMode::resume;
+    }
+    return ask<wire::OpenReply>(pool, order);
+}
+
 Status open_session(Pool &pool, int number, wire::OpenMode mode, bool sent_reset) {
     if (Status s = check_session(number); !s) return s;
     wire::OpenSession order{number, mode, sent_reset};
@@ -47,11 +69,15 @@ Status open_session(Pool &pool, int number, wire::OpenMode mode, bool sent_reset
     order.label = pool.new_sessions.label.substr(0, limits::label_bytes);
     order.nice = pool.new_sessions.nice;
     order.run = this_run();
-    auto reply = ask<wire::OpenReply>(pool, order);
+    const auto resumes_failed = environment_resumes_failed(pool);
+    if (!resumes_failed) return resumes_failed.status();
+    const bool again = *resumes_failed && sent_reset && mode != wire::OpenMode::open;
+    auto reply = open_as(pool, order, again);
     if (!reply) return reply.status();
     const bool one_ahead = reply->as == wire::OpenedAs::resumed && planted("client.resume_one_ahead");
     pool.session_opened(number, sent_reset ? 0 : reply->sent + one_ahead,
                         sent_reset && reply->as != wire::OpenedAs::fresh);
+    if (again) pool.resume_failed(number, true);
     return Status::ok();
 }
 
@@ -77,23 +103,16 @@ Status close_session(Pool &pool, int number) {
 constexpr std::uint64_t most_in_group = 64 * 1024;
 
 Status submit_alone(Pool &pool, GroupedGrain &grain, LocalFiles &files) {
-    wire::Gexec request{.session = grain.session,
-                        .grain = grain.order.grain,
-                        .new_demands = pool.new_demands,
-                        .new_environment = pool.new_environment,
-                        .again = pool.again,
-                        .from_start = pool.from_start};
+    wire::Gexec request{.session = grain.session, .grain = grain.order.grain};
+    pool.put_changes(request);
     request.spec = std::move(grain.order.spec);
     return files.submit(pool, wire::AnyMessage(std::move(request)));
 }
 
 // All of them happen or none.
 Status submit_group(Pool &pool, const std::vector<GroupedGrainPtr> &grains) {
-    wire::GexecMany request{.session = grains.front()->session,
-                            .new_demands = pool.new_demands,
-                            .new_environment = pool.new_environment,
-                            .again = pool.again,
-                            .from_start = pool.from_start};
+    wire::GexecMany request{.session = grains.front()->session};
+    pool.put_changes(request);
     for (const GroupedGrainPtr &grain : grains) request.orders.push_back(grain->order);
     return LocalFiles().submit(pool, wire::AnyMessage(std::move(request)));
 }
@@ -186,6 +205,16 @@ int d_gexec(int session_num, int grain_num, char *const gargv[], char *const gen
         grain.urgent = urgent;
         grain.notice = notice;
         return submit(p, session_num, grain_num, &grain);
+    });
+}
+
+int d_pool_resume_failed(struct d_pool *pool, int session_num, int by_number) {
+    return c_call(pool, [&](Pool &p) -> Status {
+        if (Status s = check_session(session_num); !s) return s;
+        if (p.resume_failed(session_num, by_number == 0)) return Status::ok();
+        if (p.credentials().token.empty() && p.ident().empty()) return no_auth_yet();
+        return fail(Code::session_unknown,
+                    "session " + std::to_string(session_num) + " was not opened by this program");
     });
 }
 

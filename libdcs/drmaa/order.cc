@@ -94,8 +94,9 @@ exec "$@"
 )";
 constexpr const char *usual_variables[] = {"PATH", "HOME",   "USER", "LOGNAME", "SHELL",
                                            "LANG", "LC_ALL", "TZ",   "DCS_DIR"};
-constexpr const char *own_variables[] = {"DCS_GRAIN_DIR", "DCS_GRAIN_SEQUENCE", "DCS_AUTH_FD",      "DCS_PATIENCE_S",
-                                         "DCS_UMASK",     "DCS_JOB_START",      "DCS_DRMAA_SESSION"};
+constexpr const char *own_variables[] = {"DCS_GRAIN_DIR",     "DCS_GRAIN_SEQUENCE", "DCS_AUTH_FD",
+                                         "DCS_PATIENCE_S",    "DCS_UMASK",          "DCS_JOB_START",
+                                         "DCS_DRMAA_SESSION", "DCS_RESUME_FAILED"};
 
 std::string name_of(const std::string &variable) { return variable.substr(0, variable.find('=')); }
 

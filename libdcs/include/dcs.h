@@ -177,6 +177,18 @@ int d_pool_resume_ses(struct d_pool *pool, int session_num, int sent_reset);
 int d_reopen_ses(int session_num, int sent_reset);
 int d_pool_reopen_ses(struct d_pool *pool, int session_num, int sent_reset);
 
+/* From here on, a submission of this program in the session that repeats a grain that failed begins that again, as it
+ * is submitted now; with the same program, arguments, files and environment it goes on from its last checkpoint. Its
+ * failure leaves the order of results, and its new result comes where it ends; those of other grains stay, and a
+ * killed grain stays killed. Other demands are not an error (d_pool_set_new_demands). by_number 0: the program decides
+ * by the order of results, so a grain is D_E_REFUSED if the program submitted others after its failure; else it takes
+ * results by grain numbers. Call it after d_resume_ses or d_reopen_ses with sent_reset. DCS_RESUME_FAILED=1 in the
+ * environment of the program is this call, with by_number 0, for each such session, and makes a closed one active.
+ * Sends no request.
+ * Errors: D_E_SESSION_UNKNOWN (this program has not opened it), D_E_INVALID. */
+int d_resume_failed(int session_num, int by_number);
+int d_pool_resume_failed(struct d_pool *pool, int session_num, int by_number);
+
 /* Terminates a session: running grains are withdrawn and kept as ready; results stay. Durable. Acknowledges all
  * results that were returned. May be repeated, and ends a replay. D_E_GRAIN_DIFFERS: this run, which repeats an earlier
  * one, took the result of a grain that it has not submitted, so its program or arguments are others; nothing is closed.

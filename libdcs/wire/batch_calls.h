@@ -14,8 +14,10 @@ struct GrainOrder {
 // -> Done: all of them are recorded, by this call or an earlier one. An ErrorReply refuses them all.
 struct GexecMany {
     std::int32_t session = 0;
-    std::vector<GrainOrder> orders;                                                        // no grain twice
-    bool new_demands = false, new_environment = false, again = false, from_start = false;  // as in Gexec
+    std::vector<GrainOrder> orders;  // no grain twice
+    // As in Gexec.
+    bool new_demands = false, new_environment = false, again = false, from_start = false;
+    bool only_failed = false, in_order = false;
 };
 
 struct GwaitMany {  // -> GrainResults, or ErrorReply as for Gwait
@@ -35,7 +37,8 @@ template <class A> void serialize(A &a, GrainOrder &x, unsigned) { a & DCS_FIELD
 template <class A> void serialize(A &a, GexecMany &x, unsigned) {
     a & DCS_FIELD(session) & at_most(limits::batch_grains, DCS_FIELD(orders))
       & shown_since<9>(DCS_FIELD(new_demands)) & shown_since<9>(DCS_FIELD(new_environment))
-      & shown_since<9>(DCS_FIELD(again)) & shown_since<9>(DCS_FIELD(from_start));
+      & shown_since<9>(DCS_FIELD(again)) & shown_since<9>(DCS_FIELD(from_start))
+      & shown_since<9>(DCS_FIELD(only_failed)) & shown_since<9>(DCS_FIELD(in_order));
 }
 template <class A> void serialize(A &a, GwaitMany &x, unsigned) {
     a & DCS_FIELD(session) & DCS_FIELD(next) & DCS_FIELD(most) & DCS_FIELD(block)

@@ -1,10 +1,10 @@
 #pragma once
-// What a control program and the scheduler say to each other. Every struct has one serialize():
-// the same field list feeds the wire, the JSON of the commands, "names what differs" and docs/PROTOCOL.md.
+// What a control program and the scheduler say to each other. Every struct has one serialize(): the same field list feeds
+// the wire, the JSON of the commands, "names what differs" and docs/PROTOCOL.md.
 //
-// A connection starts with Hello. After that each request gets exactly one reply frame that
-// carries the request's id; the kind of the reply is the one named beside the request, or
-// ErrorReply. Requests are retried with the same id after a broken connection.
+// A connection starts with Hello. After that each request gets exactly one reply frame that carries the request's id; the
+// kind of the reply is the one named beside the request, or ErrorReply. Requests are retried with the same id after a
+// broken connection.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -84,9 +84,11 @@ struct GrainSpec {
 struct Gexec {  // -> Done
     std::int32_t session = 0, grain = 0;
     GrainSpec spec;
-    // A recorded grain may differ in its demands, and then in its environment: a ready one takes what is new, any other
-    // keeps its own; `again`: one that failed or was killed begins again as it is here; `from_start`: past a checkpoint.
+    // A recorded grain may differ in demands, and then in environment: a ready one takes these. `again`: one that failed,
+    // or unless `only_failed` was killed, begins again as it is here; `from_start`: past a checkpoint; `in_order`: but for
+    // one after whose failure grains were submitted, which is refused.
     bool new_demands = false, new_environment = false, again = false, from_start = false;
+    bool only_failed = false, in_order = false;
 };
 struct Gkill {
     std::string user;
@@ -201,13 +203,11 @@ struct SessionRow {
     std::int32_t stuck = 0;                 // asked for alone: of the ready ones, that no host can take
     std::uint64_t stored_bytes = 0;         // that it takes on the scheduler's disk
 };
-// What a user takes on the scheduler's disk, by sessions and by staged programs and files.
-struct StoredRow {
+struct StoredRow {  // what a user takes on the scheduler's disk, by sessions and by staged programs and files
     std::string user;
     std::uint64_t sessions_bytes = 0, contents_bytes = 0;
 };
-// One departure of a grain from a host.
-struct MoveRow {
+struct MoveRow {         // one departure of a grain from a host
     std::string reason;  // a word, such as usurped; docs/SCHEDULING.md lists them
     std::string host;    // that it left
     std::string detail;  // for display
@@ -227,12 +227,11 @@ struct GrainRow {
     // type grain only
     std::string message;  // latest status message
     std::vector<std::string> argv;
-    std::vector<std::string> nogo;  // hosts on which it must not be tried
-    std::vector<MoveRow> moves;     // the latest, oldest first
-    std::vector<GrainFile> files;   // its outputs; in a list the first one that it ended without
-    std::int32_t starts = 0;        // of a process, on all hosts
-    // Of all incarnations; the greatest resident set.
-    double user_s = 0, system_s = 0;
+    std::vector<std::string> nogo;    // hosts on which it must not be tried
+    std::vector<MoveRow> moves;       // the latest, oldest first
+    std::vector<GrainFile> files;     // its outputs; in a list the first one that it ended without
+    std::int32_t starts = 0;          // of a process, on all hosts
+    double user_s = 0, system_s = 0;  // of all incarnations; so are these, but for max_rss_kb, the greatest
     std::int64_t max_rss_kb = 0, minor_faults = 0, major_faults = 0, in_blocks = 0, out_blocks = 0;
     // type grain only
     std::string class_names;       // as in HostRow
@@ -298,7 +297,8 @@ template <class A> void serialize(A &a, GrainSpec &x, unsigned) {
 }
 template <class A> void serialize(A &a, Gexec &x, unsigned) { 
     a & DCS_FIELD(session) & DCS_FIELD(grain) & DCS_FIELD(spec) & shown_since<9>(DCS_FIELD(new_demands))
-      & shown_since<9>(DCS_FIELD(new_environment)) & shown_since<9>(DCS_FIELD(again)) & shown_since<9>(DCS_FIELD(from_start));
+      & shown_since<9>(DCS_FIELD(new_environment)) & shown_since<9>(DCS_FIELD(again)) & shown_since<9>(DCS_FIELD(from_start))
+      & shown_since<9>(DCS_FIELD(only_failed)) & shown_since<9>(DCS_FIELD(in_order));
 }
 template <class A> void serialize(A &a, Gkill &x, unsigned) {
     a & at_most(limits::name_bytes, DCS_FIELD(user)) & DCS_FIELD(session) & DCS_FIELD(grain);

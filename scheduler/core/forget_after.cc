@@ -28,26 +28,32 @@ Status may_forget(const Session &session, const GrainKey &key, const Grain &grai
                 "session " + to_text(key.session) + " has damaged grains: what was decided after them is not known");
 }
 
-// What was decided when more than `stand` results had been handed out: submissions, and kills.
-void choose(Draft &d, const GrainKey &key, std::int32_t stand, std::vector<GrainNumber> &gone,
-            std::vector<GrainNumber> &again) {
+// What was decided when more than `stand` results had been handed out: submissions, and kills. Returns how far the
+// results had been handed out at the latest submission that stays.
+std::int32_t choose(Draft &d, const GrainKey &key, std::int32_t stand, std::vector<GrainNumber> &gone,
+                    std::vector<GrainNumber> &again) {
     const Session &session = *d.state.session(key.session);
     d.looked_at(session.grains.size());
+    std::int32_t decided = 0;
     for (const auto &[number, g] : session.grains) {
         const bool killed_later = g.status() == GrainStatus::killed && g.as<Killed>().after > stand;
-        if (g.known > stand && number != key.grain) gone.push_back(number);
+        const bool goes = g.known > stand && number != key.grain;
+        if (goes) gone.push_back(number);
         else if (number == key.grain || killed_later) again.push_back(number);
+        if (!goes) decided = std::max(decided, g.known);
     }
+    return decided;
 }
 
 // No program holds the session until its control program resumes it; a running one has seen what is forgotten.
-void set_back(Draft &d, const SessionKey &key, std::int32_t shown, const std::string &by) {
+void set_back(Draft &d, const SessionKey &key, std::int32_t shown, std::int32_t decided, const std::string &by) {
     dismiss_waiters(d, key,
                     fail(Code::session_taken, "results of session " + to_text(key) + " were forgotten by " + by +
                                                   ": run the control program again"));
     SessionInfo &info = d.info(key);
     info.shown = std::min(info.shown, shown);
     info.sent = std::min(info.sent, shown);
+    info.decided = decided;
     info.status = SessionStatus::active;
     info.token = TokenHash{};
 }
@@ -66,14 +72,14 @@ void forget_after(Draft &d, const Caller &caller, const GrainKey &key, std::int3
     const std::int32_t end = killed ? grain.as<Killed>().after : grain.as<Finished>().result_index;
     const std::int32_t stand = std::min(end, session.info.shown);
     std::vector<GrainNumber> gone, again;
-    choose(d, key, stand, gone, again);
+    const std::int32_t decided = choose(d, key, stand, gone, again);
     if (static_cast<std::int32_t>(gone.size()) != forgets)
         return d.refuse(
             caller,
             fail(Code::refused, "session " + to_text(key.session) + " has changed: " + std::to_string(gone.size()) +
                                     " submissions would be forgotten, expected " + std::to_string(forgets)));
     if (!gone.empty()) raise_fences(d, key.session, session);  // for leases of those that are not there any more
-    set_back(d, key.session, stand, caller.user);
+    set_back(d, key.session, stand, decided, caller.user);
     std::set<HostId> freed;
     for (auto it = again.rbegin(); it != again.rend(); ++it) begin_again(d, {key.session, *it});
     for (const GrainNumber number : gone)

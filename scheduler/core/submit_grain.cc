@@ -61,6 +61,21 @@ bool refuse(Draft &d, const Caller &caller, bool batch, const SubmitGrain &call,
     return false;
 }
 
+// Grains were submitted when the program had this one's failure.
+bool decided_after(const Submission &s, const Grain &failed) {
+    return failed.as<Finished>().result_index < s.d.state.session(s.key)->info.decided &&
+           !planted("core.begins_again_out_of_order");
+}
+
+Status depends_on(const GrainKey &key) {
+    const std::string number = std::to_string(key.session.number) + ":" + std::to_string(key.grain);
+    return fail(Code::refused,
+                "grain " + to_text(key) +
+                    " failed, and does not begin again: after its failure the program submitted others, which may "
+                    "depend on it; `dcs grain restart " +
+                    number + " --and-after` forgets it with them");
+}
+
 // The number is in use: the same call again, a different one, or a mistake.
 bool meet_existing(Submission &s, const SubmitGrain &call, const GrainKey &key) {
     const Grain &grain = *s.d.state.grain(key);
@@ -68,7 +83,10 @@ bool meet_existing(Submission &s, const SubmitGrain &call, const GrainKey &key) 
     if (!repeats)
         return refuse(s.d, s.caller, s.batch, call,
                       fail(Code::grain_exists, "grain " + to_text(key) + " exists already"));
-    const bool begins = call.again && (grain.status() == GrainStatus::killed || grain.has_failed());
+    const bool killed = grain.status() == GrainStatus::killed;
+    const bool begins = call.again && (grain.has_failed() || (killed && !call.only_failed));
+    if (begins && call.in_order && decided_after(s, grain))
+        return refuse(s.d, s.caller, s.batch, call, depends_on(key));
     const bool amends = grain.fingerprint != call.fingerprint && grain.fingerprint == call.as_demanded;
     if (!begins && !amends && grain.fingerprint != call.fingerprint) {
         s.d.effect(ReplyDifference{s.caller.conn, s.caller.request, key, call.params});
@@ -81,7 +99,7 @@ bool meet_existing(Submission &s, const SubmitGrain &call, const GrainKey &key) 
     s.repeated.push_back(call.grain);
     if (grain.request != s.caller.request) {
         ++s.done.repeated;
-        s.done.killed += !begins && grain.status() == GrainStatus::killed;
+        s.done.killed += !begins && killed;
     }
     return true;
 }
@@ -171,7 +189,9 @@ Shared<wire::Demands> record(Draft &d, const Caller &caller, const SubmitGrain &
     g.files = call.files;
     g.program = call.program;
     g.request = caller.request;
-    g.known = d.info(key.session).shown;
+    SessionInfo &info = d.info(key.session);
+    g.known = info.shown;
+    info.decided = std::max(info.decided, g.known);
     g.input_length = call.input_length;
     g.phase = Ready{call.demands.urgent ? d.take_front(key.session) : d.take_back(key.session)};
     write_params(d, g, call, key);

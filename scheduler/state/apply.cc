@@ -107,6 +107,7 @@ void add_grains(State &state, const SessionKey &key, const GrainList &grains) {
         session.grains.emplace_hint(session.grains.end(), number, g);
     }
     DCS_REQUIRE(session.grains.size() == grains.size(), "a grain is added twice");
+    session.info.decided = decided_in(session.grains);
     refresh_unpacked(state, key, session);
 }
 
@@ -339,6 +340,7 @@ void load_session(State &state, const SessionKey &key, LoadedSession loaded, con
     session.failed = sifted.settled.failed;
     session.saved_us = sifted.settled.saved_us;
     for (const auto at : sifted.others) count_grain(state, session, GrainKey{key, at->first}, at->second, true);
+    session.info.decided = decided_in(session.grains);
     refresh_unpacked(state, key, session);
 }
 

@@ -40,8 +40,8 @@ struct SubmitGrain {
     Fingerprint fingerprint{};
     Fingerprint as_demanded{};       // with the demands and environment of the recorded grain that the call may change
     bool in_its_environment = true;  // that is the recorded grain's, but for what differs from login to login
-    bool again = false, from_start = false;  // as in wire::Gexec
-    Payload params;                          // wire::pack(spec)
+    bool again = false, from_start = false, only_failed = false, in_order = false;  // as in wire::Gexec
+    Payload params;                                                                 // wire::pack(spec)
 };
 // clang-format off
 // All or none of them; each names the same session.

@@ -198,6 +198,7 @@ void Checker::check_session(const SessionKey &key, const Session &session, Sums 
     require(std::equal(sums.counts, sums.counts + 4, session.counts), name + "counts differ from its grains");
     require(0 <= info.sent && info.sent <= info.result_count, name + "sent beyond its results");
     require(info.sent <= info.shown && info.shown <= info.result_count, name + "shown is not between sent and count");
+    require(info.decided == decided_in(session.grains), name + "how far it has decided differs from its grains'");
     require(info.status == SessionStatus::active || session.waiters.empty(), name + "waiters in a terminated session");
     require(age_in(info.seniority) > 0 && age_in(info.seniority) < state.next_seniority &&
                 nice_in(info.seniority) <= wire::most_nice,

@@ -35,6 +35,12 @@ std::uint8_t bits_of(std::int32_t n) {
 }
 }  // namespace
 
+std::int32_t decided_in(const Grains &grains) {
+    std::int32_t decided = 0;
+    for (const auto &[number, g] : grains) decided = std::max(decided, g.known);
+    return decided;
+}
+
 Shape shape_of(const Grain &g) {
     Shape shape;
     shape.host_class = g.demands->host_class;

@@ -43,6 +43,7 @@ struct SessionInfo {
     std::uint64_t events_length = 0;  // and this one: its event log (wire/event_log.h)
     std::uint64_t grains_live = 0;    // not recorded: how long that log would be if it were written now
     std::string run;                  // nor is this: which run of the program holds it, in words
+    std::int32_t decided = 0;  // nor this: how far results had been handed out when the latest grain was submitted
     // Wall clock: its first event; a grain's last end; since when it is closed. 0: not known, or not yet.
     std::int64_t opened_ms = 0, settled_ms = 0, closed_ms = 0;
 };
@@ -63,6 +64,8 @@ struct ReadyQueue {
 };
 
 using Grains = std::map<GrainNumber, Grain, std::less<GrainNumber>, PooledNodes<std::pair<const GrainNumber, Grain>>>;
+
+std::int32_t decided_in(const Grains &grains);  // as SessionInfo::decided
 
 struct Session {
     SessionInfo info;

@@ -90,6 +90,8 @@ core::SubmitGrain submission(DecodeContext &context, const std::string &user, wi
     submit.params = payload_of(std::move(packed));
     submit.again = call.again;
     submit.from_start = call.from_start;
+    submit.only_failed = call.only_failed;
+    submit.in_order = call.in_order;
     const GrainKey key{{user, call.session}, call.grain};
     const core::Grain *there = call.new_demands ? context.state.grain(key) : nullptr;
     if (there != nullptr && there->fingerprint != submit.fingerprint)
@@ -115,9 +117,10 @@ struct ToRequest {
         auto grains = std::make_shared<std::vector<core::SubmitGrain>>();
         grains->reserve(m.orders.size());
         for (wire::GrainOrder &order : m.orders)
-            grains->push_back(submission(context, user,
-                                         wire::Gexec{m.session, order.grain, std::move(order.spec), m.new_demands,
-                                                     m.new_environment, m.again, m.from_start}));
+            grains->push_back(
+                submission(context, user,
+                           wire::Gexec{m.session, order.grain, std::move(order.spec), m.new_demands, m.new_environment,
+                                       m.again, m.from_start, m.only_failed, m.in_order}));
         *request = core::SubmitGrains{m.session, std::move(grains)};
         return true;
     }

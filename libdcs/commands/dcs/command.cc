@@ -304,6 +304,7 @@ int carry_out(const Verb &verb, const std::vector<std::string> &line, Call &call
         if (Status s = find_directory(verb, whole, call); !s) return call.fail(directory_failure(s));
     if (!call.directory.empty()) open_this_pool(call.directory);
     this_pool().waits = tell_of_waiting;
+    this_pool().may_resume_failed = false;
     set_patience(usual_patience_s);
     const int exit = verb.run(call);
     if (std::fflush(stdout) != 0 && exit == exits::ok)

@@ -35,7 +35,8 @@ _CALLS = {"get_auth": [c_char_p], "open_ses": [_Session], "resume_ses": [_Sessio
           "explain_sized": [c_void_p, c_char_p, _Session, _Grain, c_void_p],
           "grestart": [c_char_p, _Session, _Grain], "sethost": [c_char_p, c_void_p],
           "clear_nogo": [c_char_p, _Session, _Grain, c_char_p], "close_ses_of": [c_char_p, _Session],
-          "gkill_of": [c_char_p, _Session, _Grain], "set_new_demands": [c_int]}
+          "gkill_of": [c_char_p, _Session, _Grain], "set_new_demands": [c_int],
+          "resume_failed": [_Session, c_int]}
 
 # What the words of the library name, in Python.
 _NAMES = {"d_get_auth": "dcs.Session", "d_resume_ses": 'dcs.Session(mode="resume")', "d_reopen_ses": 'dcs.Session(mode="reopen")',

@@ -24,7 +24,7 @@ from ._staging import Staging, main_of, places_of
 from ._waiting import AT_THE_END_S, interruptible
 from .errors import Broken, CannotRun, Error, GrainDiffers, Limit, NothingLeft, ReplayEnd, Unreachable
 from .pool import Pool, default_pool
-from .session import Session, _open
+from .session import Session
 from .result import Result
 from .spec import Grain, as_files, check_names, repeatable
 
@@ -259,7 +259,7 @@ class Executor(concurrent.futures.Executor):
 
     def _go_on(self) -> None:
         """In a session that an earlier run has closed: what is not in its record runs. Results come again from the first."""
-        _open(self.session.pool, self.session.number, "reopen", True)
+        self.session._reopen()
 
     def _expect(self, future: Future) -> Future:
         with self._changed:

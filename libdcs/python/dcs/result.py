@@ -129,7 +129,7 @@ def result_of(pool: Pool, session: int, row: CResult, has_outputs: bool) -> Resu
 
 class GrainFailed(Exception):
     """A grain ended by a signal, with an exit status other than 0, or without one of its outputs. `result` has everything about it, `why`: how the pool ended it.
-    Each rerun of the program gets it again, until `dcs grain restart SES:G --and-after` forgets it."""
+    Each rerun of the program gets it again, but for one with DCS_RESUME_FAILED=1 in its environment, in which it begins again."""
 
     def __init__(self, result: Result, why: str = ""):
         self.result, self.why = result, re.sub(r"(?<!\S)--(\w+)", lambda option: FIELDS.get(option[1], option[0]), why)
@@ -138,7 +138,8 @@ class GrainFailed(Exception):
         super().__init__(f"grain {result.grain} of session {result.session} {how}" + (f" {self.why}" if why else "") +
                          (f": {said[-1][:300]}" if said and not (why and why in said[-1]) else ""))
         if result.pool.keeps and hasattr(self, "add_note"):  # since Python 3.11
-            self.add_note(f"dcs: so it ends in each run; `dcs grain restart {result.session}:{result.grain} --and-after` lets it run again")
+            self.add_note("dcs: so it ends in each run; with DCS_RESUME_FAILED=1 in the environment of the program, grains that failed begin "
+                          "again, with the demands that the program has then")
 
     def __reduce__(self) -> Any:
         return GrainFailed, (self.result, self.why)

@@ -50,6 +50,7 @@ class Session:
             pool.had[self.number] = number is None
             pool.in_use.add(self.number)
         self._of_executor = _of_executor
+        self._resume_by_numbers()
         self._process, self._submitted, self._closed = os.getpid(), 0, False  # _submitted: how often
         self._ready: Deque[Result] = deque()
         self._with_outputs: Set[int] = set()
@@ -209,6 +210,15 @@ class Session:
             if self._taker is not None:
                 self._asked.put(None)
                 self._taker = None
+
+    def _reopen(self) -> None:
+        _open(self.pool, self.number, "reopen", True)
+        self._resume_by_numbers()
+
+    def _resume_by_numbers(self) -> None:
+        """What the library has from the environment, for a program that does not decide by the order of results."""
+        if self._of_executor and os.environ.get("DCS_RESUME_FAILED") == "1":
+            self.pool.call("resume_failed", self.number, 1)
 
     def clean(self) -> None:
         """Removes the data of the closed session."""

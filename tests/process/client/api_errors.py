@@ -19,7 +19,7 @@ COMMON = {"D_E_UNREACHABLE", "D_E_BROKEN", "D_E_PROTOCOL"}
 WITHOUT_AUTH = re.compile(r"[Nn]eeds? no\s+d_get_auth")
 # Another user is needed for these, or rules of the pool.
 AS_ANOTHER = {"d_close_ses_of", "d_gkill_of", "d_explain", "d_sethost", "d_clear_nogo"}
-ASK_NOBODY = {"d_version", "d_errornumber", "d_set_patience", "d_set_new_demands"}
+ASK_NOBODY = {"d_version", "d_errornumber", "d_set_patience", "d_set_new_demands", "d_resume_failed"}
 LIMITED = {"d_open_ses", "d_resume_ses", "d_reopen_ses"}
 ECONNREFUSED, ECONNRESET = 111, 104
 

@@ -131,19 +131,32 @@ name = "first"
 command = ["sh", "-c", "echo first$COLOUR >>ran"]
 [[grain]]
 name = "second"
-command = ["sh", "-c", "echo second$COLOUR >>ran; test $COLOUR = blue"]
+command = ["sh", "-c", "echo second$COLOUR >>ran; exit 1"]
 after = "first"
 [[grain]]
 command = ["sh", "-c", "echo third$COLOUR >>ran"]
 after = "second"
 """)
-    for colour, code in (("red", 10), ("blue", 0)):
+
+    def submit(colour, code, *options):
         pool.env["COLOUR"] = colour
-        done = pool.dcs("submit", "--wait", "job.toml", cwd=folder, check=False)
+        done = pool.dcs("submit", *options, "job.toml", cwd=folder, check=False)
         assert done.returncode == code, done
-    assert tells(done.stderr, "environment differs (COLOUR)"), done
+        return done
+    number = 1 + max(row["session"] for row in pool.json("session", "ls")["sessions"])
+    submit("red", 10, "--wait")
+    refused = f"environment (COLOUR) has changed since session {number} began has finished 2 of 3 grains"
+    done = submit("blue", 4, "--wait")
+    assert tells(done.stderr, refused) and tells(done.stderr, f"--session {number} continues with the new values"), done
+    assert tells(submit("blue", 10, "--wait", "--session", str(number)).stderr, "environment differs (COLOUR)")
+    submit("green", 4, "--session", "1")
+    submit("green", 10, "--new", "--wait")
+    submit("red", 10, "--wait")  # each finds its own
+    submit("green", 0, "--session", "last")
+    assert tells(submit("blue", 4, "--wait").stderr, f"since session {number + 1} began")
+    assert pool.dcs("session", "wait", "last", check=False).returncode == 10
     with open(os.path.join(folder, "ran")) as file:
-        assert file.read().split() == ["firstred", "secondred", "secondblue", "thirdblue"]
+        assert (ran := file.read().split()) == ["firstred", "secondred", "secondblue", "firstgreen", "secondgreen", "secondred", "secondgreen"], ran
 
 
 def longer_array(pool, folder):

@@ -242,6 +242,46 @@ TEST_CASE(
     CHECK(pool.changes.empty());
 }
 
+TEST_CASE("a failure on which later submissions may depend does not leave the order of results") {
+    Pool pool(0);
+    pool.add_host("h1", 1, 6);
+    pool.table();
+    pool.first_call("h1");
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1, wire::OpenMode::resume);
+    const auto of = [](int grain) {
+        SubmitGrain call = Pool::grain(1, grain);
+        call.demands.attempts = 1;
+        return call;
+    };
+    for (const int grain : {0, 1, 2}) pool.call(find, of(grain));
+    pool.end("h1", "ann/1:0", 1);
+    pool.gkill(find, 1, 2);
+    const auto again = [&](int grain, bool in_order = true) {
+        SubmitGrain call = of(grain);
+        call.again = call.only_failed = true;
+        call.in_order = in_order;
+        return pool.call(find, call).at(0).substr(0, 9);
+    };
+    CHECK(again(2) == "ann: done");
+    CHECK(pool.status("ann/1:2") == "killed");
+    CHECK(again(0) == "ann: done");
+    REQUIRE(pool.status("ann/1:0") == "running");
+    pool.end("h1", "ann/1:0", 1);
+    pool.gwait(find, 1, 0);
+    CHECK(again(0) == "ann: done");  // shown, but nothing was submitted after it
+    pool.end("h1", "ann/1:0", 1);
+    pool.end("h1", "ann/1:1", 1);
+    pool.gwait(find, 1, 1);
+    pool.call(find, of(3));
+    CHECK(again(0) == "ann: erro");
+    CHECK(pool.changes.empty());
+    CHECK(again(0, false) == "ann: done");
+    REQUIRE(pool.status("ann/1:0") == "running");
+    CHECK(again(1) == "ann: done");  // of this one the program knew nothing then
+    CHECK(pool.status("ann/1:1") == "running");
+}
+
 TEST_CASE("a grain that has failed as often as its new demands permit runs once more") {
     Pool pool(0);
     pool.add_host("h1");

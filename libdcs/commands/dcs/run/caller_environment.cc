@@ -38,8 +38,9 @@ Status not_executable(const std::string &path) {
 
 // Names that belong to DCS and must not reach a grain.
 bool is_ours(std::string_view name) {
-    static const auto names =
-        dcs::words_of("DCS_AUTH_FD DCS_PATIENCE_S DCS_GRAIN_DIR DCS_GRAIN_SEQUENCE DCS_UMASK DCS_REPLAY_OF");
+    static const auto names = dcs::words_of(
+        "DCS_AUTH_FD DCS_PATIENCE_S DCS_GRAIN_DIR DCS_GRAIN_SEQUENCE DCS_UMASK DCS_REPLAY_OF DCS_RESUME_FAILED "
+        "DCS_GOES_ON");
     return std::ranges::find(names, name) != names.end();
 }
 

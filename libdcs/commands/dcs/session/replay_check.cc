@@ -120,6 +120,7 @@ pid_t start(const Call &call, const Stage &stage, const std::vector<std::string>
     ::setenv("DCS_REPLAY_OF", directory == nullptr ? "" : directory, 1);  // for grains that get an environment
     ::setenv("DCS_DIR", stage.pool().c_str(), 1);
     ::unsetenv("DCS_AUTH_FD");
+    ::unsetenv("DCS_RESUME_FAILED");
     ::execvp(command[0].c_str(), argv.data());
     const int error = errno;
     std::fprintf(stderr, "dcs: %s: %s\n", command[0].c_str(), std::strerror(error));

@@ -25,27 +25,13 @@
 #include "commands/dcs/run/fresh_session.h"
 #include "pki/digest.h"
 #include "process/spawn.h"
-#include "work.h"
+#include "open_job.h"
 
 namespace dcs::commands {
 namespace {
 
-constexpr std::size_t most_file = 64u << 20, most_errors = 20;
+constexpr std::size_t most_file = 64u << 20;
 constexpr int taking_over_s = 60;
-
-struct Job {
-    std::string name, place, ident, directory;  // of the file; which one it is, 4 hex digits; of its sessions; ours
-    JobFile file;
-    std::vector<JobPart> parts;
-    std::vector<MapFile> files;
-};
-
-Failure errors_in_file(const std::vector<std::string> &errors, const char *hint = "") {
-    std::string text;
-    for (std::size_t i = 0; i < std::min(errors.size(), most_errors); ++i) text += (i == 0 ? "" : "\n  ") + errors[i];
-    if (errors.size() > most_errors) text += "\n  and " + std::to_string(errors.size() - most_errors) + " more";
-    return {exits::usage, "usage", text, hint};
-}
 
 std::optional<Failure> items_said(const Call &call, std::optional<std::vector<std::string>> &items) {
     const auto array = call.arguments.value("array"), lines = call.arguments.value("each-line");
@@ -94,93 +80,6 @@ std::optional<Failure> read_job(const Call &call, Job &job) {
     return describe_session(session);
 }
 
-struct OpenedJob {
-    int session = 0;
-    bool complete = false;                         // all succeeded in an earlier run
-    std::string how, changed, other, environment;  // changed: a file, for people; other: an earlier session
-    std::optional<Failure> failure;
-};
-
-Failure with_new_hint(Failure failure, int session) {
-    if (failure.code == "grain_differs")
-        failure.hint = "a file that this grain gets has changed since; put the earlier one back, or --new starts over";
-    else if (failure.hint.empty())
-        failure.hint = "session " + std::to_string(session) +
-                       " stays: the same command continues it, `dcs session close " + std::to_string(session) +
-                       "` ends it, --new starts over";
-    return failure;
-}
-
-GrainsNow grains_now(const Job &job, Console &console) {
-    return {[&job, &console](int session, const std::vector<int> &grains) {
-                return JobWork(job.file, job.parts, session, console).submit_again({grains.begin(), grains.end()});
-            },
-            [&job, flow = JobFlow(job.file)](int grain) -> const std::vector<std::string> & {
-                return job.parts[std::min(flow.table_of(grain), job.parts.size() - 1)].environment;
-            }};
-}
-
-// What failed in a run that has ended, and what did not run, runs now; the rest is kept.
-void take_up(const Job &job, const Session &last, bool from_start, OpenedJob &opened, Console &console) {
-    const std::string of_all = " of " + counted(job.file.count, "grain");
-    const GrainsNow grains_are = grains_now(job, console);
-    std::vector<int> failed;
-    opened.session = last.session;
-    opened.how = "continues, " + std::to_string(last.finished) + of_all + " finished already";
-    bool reopen = false;
-    if (last.terminated() || all_ended_some_failed(last)) {
-        std::string from;
-        if ((opened.failure = failed_grains(last, failed, from))) return;
-        if (from_start) from.clear();
-        const std::int64_t bad =
-            job.file.count - (last.finished + last.killed) + static_cast<std::int64_t>(failed.size());
-        opened.complete = bad <= 0;
-        opened.how = opened.complete ? "is complete (--new runs it again)"
-                                     : std::to_string(bad) + of_all + " failed or did not run, and are tried again" +
-                                           from + " (--new runs all)";
-        reopen = !opened.complete && last.terminated();
-    }
-    opened.environment =
-        other_environment(last, failed.empty() ? 1 : failed.front(), grains_are,
-                          opened.complete ? "the results are of that one; --new runs all again" : what_runs_takes_it);
-    if (auto wrong = submit_again(last, failed, grains_are, from_start))
-        return void(opened.failure = with_new_hint(*wrong, last.session));
-    int error = d_pool_get_auth(&this_pool(), last.ident.c_str());
-    if (error == NO_ERROR)
-        error = reopen ? d_pool_reopen_ses(&this_pool(), last.session, TRUE)
-                       : d_pool_resume_ses(&this_pool(), last.session, TRUE);
-    if (error != NO_ERROR) opened.failure = call_failure("session " + std::to_string(last.session), error);
-}
-
-OpenedJob open_job(const Call &call, const Job &job, Console &console) {
-    OpenedJob opened;
-    const SessionsAnswer own = own_sessions();
-    if ((opened.failure = own.failure)) return opened;
-    const Session *last = nullptr;
-    for (const Session &session : own.sessions)
-        if (session.ident.starts_with(job.ident + ".") && !session.damaged()) last = &session;
-    if (last == nullptr || call.arguments.has("new")) {
-        std::vector<std::string> errors;
-        check_inputs(job.file, job.parts, errors);
-        if (!errors.empty()) return {.failure = errors_in_file(errors)};
-        const OpenedSession fresh = open_fresh_session(
-            ident_of_run(job.ident, fingerprint_of(job.files),
-                         std::to_string(job.file.count) + "-" + job.place + random_suffix().substr(0, 4)));
-        opened = {.session = fresh.number, .how = counted(job.file.count, "grain"), .failure = fresh.failure};
-        const auto same = std::find_if(own.sessions.rbegin(), own.sessions.rend(), [&](const Session &s) {
-            return s.ident.starts_with("submit-") && s.ident.compare(s.ident.rfind('-') + 1, 4, job.place) == 0;
-        });
-        if (same != own.sessions.rend() && !call.arguments.has("new"))
-            opened.other = ran_before(*same, "this file with other contents, or elsewhere");
-        return opened;
-    }
-    JobChange changed =
-        changed_in_job(*last, job.directory, job.file, job.parts, changed_since(last->ident, job.ident, job.files));
-    opened.changed = std::move(changed.words);
-    take_up(job, *last, changed.since_failure, opened, console);
-    return opened;
-}
-
 // Grains that others wait for, and outputs, need a process that keeps running.
 bool needs_process(const Job &job, const JobFlow &flow) {
     for (std::size_t i = 0; i < job.parts.size(); ++i)
@@ -203,9 +102,9 @@ Status has_taken_over(pid_t child, const std::string &log) {
     return fail(Code::internal, "the background process has ended: its log is " + log);
 }
 
-// The options that say which job it is: without them the same file is other work.
-std::vector<std::string> same_job(const Call &call) {
-    std::vector<std::string> options;
+// The options that say which job it is, and which session of it.
+std::vector<std::string> same_job(const Call &call, int session) {
+    std::vector<std::string> options = {"--session=" + std::to_string(session)};
     for (const auto &[name, value] : call.arguments.options)
         if (name == "array" || name == "each-line") options.push_back("--" + name + "=" + value);
     if (call.arguments.has("dir")) options.push_back("--dir=" + call.directory);
@@ -219,10 +118,11 @@ Result<std::string> go_on_in_background(const Call &call, int session) {
     if (Status s = make_directories(*folder); !s) return s;
     const std::string log = *folder + "/" + std::to_string(session) + ".log", path = own_folder() + "/dcs";
     SpawnRequest request{path, {path, "submit", call.arguments.words[0], "--wait", "--progress", "none"}};
-    for (std::string &option : same_job(call)) request.arguments.push_back(std::move(option));
+    for (std::string &option : same_job(call, session)) request.arguments.push_back(std::move(option));
     const Fd log_file(::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     if (!log_file) return fail_errno(Code::io_error, log, errno);
     request.environment = current_environment();
+    request.environment.push_back(std::string(goes_on_variable) + "=1");
     request.out = request.err = log_file.get();
     request.keeps_others = request.new_session = true;
     const auto child = spawn(request);
@@ -242,7 +142,7 @@ int leave_job(const Call &call, const Job &job, const JobWork &work, int session
                     JsonObject("dcs.submit/1").add("session", session).add("grains", job.file.count).text().c_str());
     else std::printf("%s\n", number.c_str());
     std::vector<std::string> again = {"dcs", "submit", "--wait", job.name};
-    for (std::string &option : same_job(call)) again.push_back(std::move(option));
+    for (std::string &option : same_job(call, session)) again.push_back(std::move(option));
     const std::string wait = process ? shell_line(again) : "dcs session wait " + number;
     std::fprintf(stderr, "dcs submit: session %s; `%s` waits for it, `dcs session cat %s` prints outputs\n",
                  number.c_str(), wait.c_str(), number.c_str());
@@ -316,6 +216,8 @@ int dry_run(const Job &job) {
 
 int submit(const Call &call) {
     Job job;
+    if (call.arguments.has("new") && call.arguments.has("session"))
+        return call.fail(usage_failure("dcs submit: --new and --session exclude each other"));
     if (const auto failure = read_job(call, job)) return call.fail(*failure);
     if (call.arguments.has("dry-run")) return dry_run(job);
     std::vector<std::string> errors;
@@ -362,16 +264,18 @@ Examples:
     array = "1-100"
     after = "prepare"
 )",
-    .options = {{"wait", 0, nullptr, no_value, "return when all grains have ended"},
-                {"array", 0, "RANGES", some_text,
-                 "the only grain of the file once for each number: 1-1000, 1-5,9 or 0-90:10"},
-                {"each-line", 0, "PATH", some_text, "the only grain of the file once for each line of PATH"},
-                {"progress", 0, "HOW", one_of("bar|plain|json|none|automatic"),
-                 "with --wait, on standard error: bar (default on a terminal), plain, json, none"},
-                {"new", 0, nullptr, no_value, "run all again, regardless of earlier runs"},
-                {"dry-run", 0, nullptr, no_value, "print the commands, as a shell takes them, and run nothing"},
-                {"label", 0, "TEXT", some_text, "a label for the session, instead of the file's"},
-                {"nice", 0, "N", whole_number(0, 19), "let less nice sessions go first, instead of the file's"}},
+    .options =
+        {{"wait", 0, nullptr, no_value, "return when all grains have ended"},
+         {"array", 0, "RANGES", some_text, "the only grain of the file once for each number: 1-1000, 1-5,9 or 0-90:10"},
+         {"each-line", 0, "PATH", some_text, "the only grain of the file once for each line of PATH"},
+         {"progress", 0, "HOW", one_of("bar|plain|json|none|automatic"),
+          "with --wait, on standard error: bar (default on a terminal), plain, json, none"},
+         {"new", 0, nullptr, no_value, "run all again, regardless of earlier runs"},
+         {"session", 0, "N", some_text,
+          "continue this session of the file, by its number or last, also if exported variables had other values"},
+         {"dry-run", 0, nullptr, no_value, "print the commands, as a shell takes them, and run nothing"},
+         {"label", 0, "TEXT", some_text, "a label for the session, instead of the file's"},
+         {"nice", 0, "N", whole_number(0, 19), "let less nice sessions go first, instead of the file's"}},
     .notes =
         R"(Keys of [[grain]]: name, command (an array of words, no shell), after, input (text) or
 input-file, array or each-line (one grain for each number or line, which replaces {} as in `dcs map`), and the options
@@ -379,8 +283,9 @@ of `dcs run` without dashes: class, cores, memory, time, attempts, urgent, cwd, 
 [defaults] has such options for all grains. Keys of the file: label, nice.
 
 The same file in the same directory is the same work, also with other demands and limits (time, memory, cores and so
-on) and in another environment: run again after an interruption, the command continues in its session; after failures it
-runs the failed grains and those that did not run, with what is new; a complete one prints how it ended.
+on): run again after an interruption, the command continues in its session; after failures it runs the failed grains and
+those that did not run, with what is new; a complete one prints how it ended. Where exported variables have other values
+than they had, it runs nothing without --session or --new.
 A warning names a file (program, word of command, file, image) that has changed since a grain that names it succeeded.
 Outputs: `dcs session cat N`. A grain that did not make one of its outputs, or whose output cannot be written here, has
 failed.

@@ -46,7 +46,7 @@ if [ -z "$name" ]; then exec "$@"
 elif [ -n "$shell" ]; then exec "$shell" "$room/$name" "$@"
 else exec "$room/$name" "$@"; fi
 """
-OWN = "DCS_GRAIN_DIR DCS_GRAIN_SEQUENCE DCS_AUTH_FD DCS_PATIENCE_S DCS_UMASK DCS_JOB_KEY DCS_JOB_START DCS_JOB_SIGNAL DCS_JOBS_IGNORE".split()
+OWN = "DCS_GRAIN_DIR DCS_GRAIN_SEQUENCE DCS_AUTH_FD DCS_PATIENCE_S DCS_RESUME_FAILED DCS_UMASK DCS_JOB_KEY DCS_JOB_START DCS_JOB_SIGNAL DCS_JOBS_IGNORE".split()
 
 
 @dataclass
