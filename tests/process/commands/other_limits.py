@@ -228,7 +228,8 @@ def from_the_checkpoint(pool, folder):
         del pool.env["T"]
     pool.dcs("map", "--new", "--", "./grain", ":::", "one", cwd=folder, check=False)
     pool.dcs("grain", "restart", "last:1", "--and-after")
-    assert pool.dcs("map", "--", "./grain", ":::", "one", cwd=folder, check=False).stdout.decode() == "round 0\nbehind the checkpoint\n"
+    wait_for("its end", lambda: pool.json("grain", "show", "last:1")["grain"]["state"] == "finished")
+    assert pool.dcs("grain", "cat", "last:1").stdout.decode() == "round 0\nbehind the checkpoint\n"
 
 
 def main():

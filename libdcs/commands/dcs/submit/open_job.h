@@ -23,8 +23,8 @@ struct OpenedJob {
     std::optional<Failure> failure;
 };
 
-// In the environment of a process that goes on with the --session that another one of this command has just opened: what
-// fails meanwhile does not begin again.
+// In the environment of a process that goes on with the --session that another one has just opened: what fails
+// meanwhile does not begin again.
 inline constexpr const char *goes_on_variable = "DCS_GOES_ON";
 
 // Takes --new and --session of the call.
