@@ -183,16 +183,14 @@ void MirrorLink::tell_room(ConnId conn) {
     (void)loop_->send(conn, wire::MirrorHas{0, false, 0, free});
 }
 
-// After a copy was promoted here, the former scheduler, which does not know that, may return at its address.
-// It ends when it receives the new epoch.
+// After a copy was promoted, here or on the host of an earlier backup, the former scheduler, which does not know that, may
+// return at its address. It ends when it receives the new epoch.
 void MirrorLink::tell_the_old_one() {
-    if (places_.seen.name == 0) {
-        old_one_at_ = Instant::never();
-        return;
-    }
     const Instant now = boot_clock();
     if (now < old_one_at_) return;
     old_one_at_ = now + between_looks;
+    const bool of_promoted = copy_ && copy_->whole() && copy_->identity().epoch > store::Identity{}.epoch;
+    if (places_.seen.name == 0 && !of_promoted) return;
     if (old_one_ != no_connection) loop_->close(std::exchange(old_one_, no_connection));
     if (const auto conn = link_.connect_elsewhere(*loop_, link_limits()); !conn) old_one_at_ = Instant::never();
     else if (*conn) old_one_ = **conn;

@@ -45,7 +45,7 @@ std::optional<std::vector<std::string>> few_names(const Fd &directory) {
 }
 
 // Whether everything in the directory has its first mode, owner and length, the files of its streams aside, which the
-// next grain examines itself: they are only not large.
+// next grain examines itself: they are only files, and not large.
 bool room_is_clean(int grain, const files::Account &account) {
     const uid_t uid = account.change ? account.uid : ::geteuid();
     const Result<files::Room> room = files::open_room(grain);
@@ -61,6 +61,7 @@ bool room_is_clean(int grain, const files::Account &account) {
         if (!known || ::fstatat(room->fd.get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) return false;
         blocks += st.st_blocks;
         if (name == files::input_name) input = st;
+        if ((name == out || name == err) && !S_ISREG(st.st_mode)) return false;
     }
     if (blocks > clean_blocks) return false;
     if (input.st_uid != uid || !S_ISREG(input.st_mode) || input.st_size != 0 || input.st_nlink != 1 ||

@@ -133,6 +133,7 @@ TakeResult::TakeResult(Pool &pool, int number, bool block) : pool_(pool), number
             opening_ = it->second.opening;
             next_ = it->second.next;
             without_result_ = it->second.grains.without_result();
+            if (it->second.resumes_failed) failed_from_ = it->second.results;
             return;
         }
         if (!block) {
@@ -313,10 +314,11 @@ void d_pool::note_epoch(std::uint64_t epoch) {
     epoch_ = std::max(epoch_, epoch);
 }
 
-void d_pool::session_opened(int number, std::int32_t next, bool again) {
+void d_pool::session_opened(int number, OpenSession as) {
     DCS_REQUIRE(number >= 0, "the number of a session was checked");
     const Held held(process().mutex);
-    sessions_[number] = OpenSession{.opening = ++openings_, .next = next, .grains = GrainsOfRun(again)};
+    as.opening = ++openings_;
+    sessions_[number] = std::move(as);
     process().freed->notify_all();
 }
 
@@ -336,13 +338,17 @@ void d_pool::session_closed(int number) {
     if (const auto it = sessions_.find(number); it != sessions_.end()) it->second.closed = true;
 }
 
-bool d_pool::resume_failed(int number, bool in_order) {
+Status d_pool::resume_failed(int number, bool in_order) {
     const Held held(process().mutex);
     const auto it = sessions_.find(number);
-    if (it == sessions_.end()) return false;
+    if (it == sessions_.end())
+        return fail(Code::session_unknown, "session " + std::to_string(number) + " was not opened by this program");
+    if (it->second.replay)
+        return fail(Code::session_closed,
+                    "session " + std::to_string(number) + " is closed: d_reopen_ses makes it active again");
     it->second.resumes_failed = true;
     it->second.in_order = in_order;
-    return true;
+    return Status::ok();
 }
 
 d_pool::Again d_pool::again_in(int session) const {

@@ -42,7 +42,9 @@ struct OpenSession {
     std::int32_t next = 0;
     bool taking = false, closed = false;
     GrainsOfRun grains;
-    bool resumes_failed = false, in_order = false;  // as wire::Gexec: again and only_failed
+    bool resumes_failed = false, in_order = false;  // as wire::Gexec: again and only_failed, and in_order
+    bool replay = false;                            // of a closed session
+    std::int32_t results = 0;                       // places of results that it had then
 };
 
 // The connection of one thread to one pool, and for which token and socket, or scheduler elsewhere, it was made.
@@ -94,11 +96,10 @@ public:
     std::uint64_t epoch_met() const;
     void note_epoch(std::uint64_t epoch);
 
-    // again: its results come from the first on, and there may be some.
-    void session_opened(int number, std::int32_t next, bool again);
+    void session_opened(int number, dcs::client::OpenSession as);
     void submitted(int number, const std::vector<int> &grains, const dcs::wire::Done &done);
     void session_closed(int number);
-    bool resume_failed(int number, bool in_order);               // false: not opened here
+    dcs::Status resume_failed(int number, bool in_order);
     std::optional<int> only_taken(int number) const;             // as GrainsOfRun
     std::optional<std::int32_t> session_next(int number) const;  // nothing: not opened here
 
@@ -208,6 +209,7 @@ public:
     std::int32_t next() const { return next_; }
     // As GrainsOfRun::without_result() when the turn began.
     std::optional<std::size_t> without_result() const { return without_result_; }
+    std::int32_t failed_from() const { return failed_from_; }  // as in wire::Gwait
     void taken(std::span<const wire::GrainResult> results);
 
 private:
@@ -216,7 +218,7 @@ private:
     Pool &pool_;
     int number_;
     std::uint64_t opening_ = 0;
-    std::int32_t next_ = 0;
+    std::int32_t next_ = 0, failed_from_ = 0;
     std::optional<std::size_t> without_result_;
     bool holds_ = false;
     Status status_;

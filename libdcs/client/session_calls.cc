@@ -50,18 +50,6 @@ Result<bool> environment_resumes_failed(const Pool &pool) {
     return fail(Code::invalid, "DCS_RESUME_FAILED is `" + value + "`: it must be 1, or not set");
 }
 
-// A closed session has to be made active for what is to run again in it.
-Result<wire::OpenReply> open_as(Pool &pool, wire::OpenSession order, bool for_failed) {
-    if (for_failed && order.mode == wire::OpenMode::resume) {
-        order.mode = wire::OpenMode::reopen;
-        auto reply = ask<wire::OpenReply>(pool, order);
-        const Code code = reply ? Code::ok : reply.status().code;
-        if (code != Code::session_active && code != Code::session_unknown) return reply;
-        order.mode = wire::OpenMode::resume;
-    }
-    return ask<wire::OpenReply>(pool, order);
-}
-
 Status open_session(Pool &pool, int number, wire::OpenMode mode, bool sent_reset) {
     if (Status s = check_session(number); !s) return s;
     wire::OpenSession order{number, mode, sent_reset};
@@ -71,14 +59,16 @@ Status open_session(Pool &pool, int number, wire::OpenMode mode, bool sent_reset
     order.run = this_run();
     const auto resumes_failed = environment_resumes_failed(pool);
     if (!resumes_failed) return resumes_failed.status();
-    const bool again = *resumes_failed && sent_reset && mode != wire::OpenMode::open;
-    auto reply = open_as(pool, order, again);
+    order.for_failed = *resumes_failed && mode == wire::OpenMode::resume;
+    auto reply = ask<wire::OpenReply>(pool, order);
     if (!reply) return reply.status();
     const bool one_ahead = reply->as == wire::OpenedAs::resumed && planted("client.resume_one_ahead");
-    pool.session_opened(number, sent_reset ? 0 : reply->sent + one_ahead,
-                        sent_reset && reply->as != wire::OpenedAs::fresh);
-    if (again) pool.resume_failed(number, true);
-    return Status::ok();
+    pool.session_opened(number, {.next = sent_reset ? 0 : reply->sent + one_ahead,
+                                 .grains = GrainsOfRun(sent_reset && reply->as != wire::OpenedAs::fresh),
+                                 .replay = reply->as == wire::OpenedAs::replay,
+                                 .results = reply->results});
+    const bool again = *resumes_failed && sent_reset && reply->as == wire::OpenedAs::resumed;
+    return again ? pool.resume_failed(number, true) : Status::ok();
 }
 
 Status close_session(Pool &pool, int number) {
@@ -211,10 +201,7 @@ int d_gexec(int session_num, int grain_num, char *const gargv[], char *const gen
 int d_pool_resume_failed(struct d_pool *pool, int session_num, int by_number) {
     return c_call(pool, [&](Pool &p) -> Status {
         if (Status s = check_session(session_num); !s) return s;
-        if (p.resume_failed(session_num, by_number == 0)) return Status::ok();
-        if (p.credentials().token.empty() && p.ident().empty()) return no_auth_yet();
-        return fail(Code::session_unknown,
-                    "session " + std::to_string(session_num) + " was not opened by this program");
+        return p.resume_failed(session_num, by_number == 0);
     });
 }
 

@@ -16,7 +16,7 @@ namespace {
 bool has_all(const TakeResult &turn) { return turn.without_result() == 0u; }
 
 Result<wire::GrainResult> next_result(Pool &pool, const TakeResult &turn, int session_num, bool block) {
-    const wire::Gwait request{session_num, turn.next(), block, has_all(turn)};
+    const wire::Gwait request{session_num, turn.next(), block, has_all(turn), turn.failed_from()};
     auto reply = ask<wire::GrainResult>(pool, request, How{With::token, block});
     if (reply && reply->sent <= turn.next())
         return fail(Code::protocol, "the scheduler sent result " + std::to_string(reply->sent - 1) +
@@ -26,7 +26,7 @@ Result<wire::GrainResult> next_result(Pool &pool, const TakeResult &turn, int se
 
 Result<wire::GrainResults> next_results(Pool &pool, const TakeResult &turn, int session_num, int max, bool block) {
     DCS_REQUIRE(max >= 1, "the number of results was checked");
-    wire::GwaitMany request{session_num, turn.next(), max, block, has_all(turn)};
+    wire::GwaitMany request{session_num, turn.next(), max, block, has_all(turn), turn.failed_from()};
     request.most = std::min(max, static_cast<int>(limits::batch_grains));
     if (turn.without_result())  // no more than this run waits for
         request.most = static_cast<int>(

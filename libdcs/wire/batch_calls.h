@@ -1,6 +1,6 @@
 #pragma once
-// Batch calls: one request submits many grains or takes many results. Each is one call: it
-// takes effect as a whole or not at all, and is repeated under one request id.
+// One request submits many grains. It is one call: it takes effect as a whole or not at all, and is repeated under one
+// request id.
 #include <vector>
 
 #include "wire/user_calls.h"
@@ -20,18 +20,6 @@ struct GexecMany {
     bool only_failed = false, in_order = false;
 };
 
-struct GwaitMany {  // -> GrainResults, or ErrorReply as for Gwait
-    std::int32_t session = 0;
-    std::int32_t next = 0;  // as in Gwait
-    std::int32_t most = 0;  // results at most
-    bool block = false;     // until there is one
-    bool has_all = false;   // as in Gwait
-};
-// At least one, in the order of finishing; each as Gwait would return it.
-struct GrainResults {
-    std::vector<GrainResult> results;
-};
-
 // clang-format off
 template <class A> void serialize(A &a, GrainOrder &x, unsigned) { a & DCS_FIELD(grain) & DCS_FIELD(spec); }
 template <class A> void serialize(A &a, GexecMany &x, unsigned) {
@@ -40,11 +28,6 @@ template <class A> void serialize(A &a, GexecMany &x, unsigned) {
       & shown_since<9>(DCS_FIELD(again)) & shown_since<9>(DCS_FIELD(from_start))
       & shown_since<9>(DCS_FIELD(only_failed)) & shown_since<9>(DCS_FIELD(in_order));
 }
-template <class A> void serialize(A &a, GwaitMany &x, unsigned) {
-    a & DCS_FIELD(session) & DCS_FIELD(next) & DCS_FIELD(most) & DCS_FIELD(block)
-      & shown_since<9>(DCS_FIELD(has_all));
-}
-template <class A> void serialize(A &a, GrainResults &x, unsigned) { a & DCS_FIELD(results); }
 // clang-format on
 
 }  // namespace dcs::wire

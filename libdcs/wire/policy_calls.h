@@ -52,6 +52,7 @@ struct RestartGrain {  // -> Done
     std::int32_t session = 0, grain = 0;
     bool and_after = false;
     std::int32_t forgets = 0;
+    bool erases = false;  // the grain as well: its control program submits it again, perhaps otherwise
 };
 
 // For scheduler_master and root. Rereads the host table and the policy: both take effect or neither.
@@ -88,7 +89,7 @@ template <class A> void serialize(A &a, SetHost &x, unsigned) {
 }
 template <class A> void serialize(A &a, RestartGrain &x, unsigned) {
     a & at_most(limits::name_bytes, DCS_FIELD(user)) & DCS_FIELD(session) & DCS_FIELD(grain) & DCS_FIELD(and_after)
-      & DCS_FIELD(forgets);
+      & DCS_FIELD(forgets) & shown_since<9>(DCS_FIELD(erases));
 }
 // clang-format on
 

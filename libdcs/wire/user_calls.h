@@ -14,6 +14,7 @@
 #include "wire/demands.h"
 #include "wire/form_8.h"
 #include "wire/system_row.h"
+#include "wire/wait_calls.h"
 
 namespace dcs::wire {
 
@@ -45,11 +46,13 @@ struct OpenSession {  // -> OpenReply
     std::string command, label;  // of a new session: its command line, and the user's label; for display
     std::int32_t nice = 0;       // of a new session, as in SetSession
     std::string run;             // which run of the program this is, for those that it takes the session from
+    bool for_failed = false;     // with sent_reset: a closed session in which grains failed becomes active
 };
 struct OpenReply {
     OpenedAs as = OpenedAs::fresh;
     std::int32_t sent = 0;  // next index of d_gwait
     std::int32_t completed = 0;
+    std::int32_t results = 0;  // indices of results that were given out
 };
 struct CloseSession {
     std::string user;
@@ -97,27 +100,6 @@ struct Gkill {
 // Of a submission: how many of its grains an earlier request has recorded, and how many of these were killed. Others: 0.
 struct Done {
     std::int32_t repeated = 0, killed = 0;
-};
-
-struct Usage {  // of a grain, summed over its processes
-    std::int64_t user_us = 0, system_us = 0;
-    std::int64_t max_rss_kb = 0, minor_faults = 0, major_faults = 0, in_blocks = 0, out_blocks = 0;
-    bool operator==(const Usage &) const = default;
-};
-
-struct Gwait {  // -> GrainResult, or ErrorReply nothing_yet ...
-    std::int32_t session = 0;
-    std::int32_t next = 0;  // index of the requested result; acknowledges all below it
-    bool block = false;     // parks the request until there is an answer
-    bool has_all = false;   // this run repeats an earlier one, and has the results of all grains that it has submitted
-};
-struct GrainResult {
-    std::int32_t grain = 0, completed = 0, sent = 0;  // sent: the index after this one, which the next request names
-    std::int32_t signal = 0, code = 0;
-    Usage usage;
-    std::uint64_t out_length = 0, err_length = 0;
-    std::string out, err;       // the first 20 KiB each
-    std::int32_t returned = 0;  // results up to this one; fewer than `sent` if some were killed or forgotten
 };
 
 enum class Stream : std::uint8_t { out, err, checkpoint, message, input, file, log };  // log: of the session itself
@@ -276,9 +258,11 @@ template <class A> void serialize(A &a, OpenSession &x, unsigned) {
     a & DCS_FIELD(number) & DCS_FIELD(mode) & DCS_FIELD(sent_reset)
       & at_most(limits::label_bytes, shown_since<9>(DCS_FIELD(command)))
       & at_most(limits::label_bytes, shown_since<9>(DCS_FIELD(label))) & since<9>(DCS_FIELD(nice))
-      & at_most(limits::label_bytes, shown_since<9>(DCS_FIELD(run)));
+      & at_most(limits::label_bytes, shown_since<9>(DCS_FIELD(run))) & shown_since<9>(DCS_FIELD(for_failed));
 }
-template <class A> void serialize(A &a, OpenReply &x, unsigned) { a & DCS_FIELD(as) & DCS_FIELD(sent) & DCS_FIELD(completed); }
+template <class A> void serialize(A &a, OpenReply &x, unsigned) {
+    a & DCS_FIELD(as) & DCS_FIELD(sent) & DCS_FIELD(completed) & shown_since<9>(DCS_FIELD(results));
+}
 template <class A> void serialize(A &a, CloseSession &x, unsigned) {
     a & at_most(limits::name_bytes, DCS_FIELD(user)) & DCS_FIELD(number) & DCS_FIELD(acknowledged);
 }
@@ -305,18 +289,6 @@ template <class A> void serialize(A &a, Gkill &x, unsigned) {
 }
 template <class A> void serialize(A &a, Done &x, unsigned) {
     a & shown_since<9>(DCS_FIELD(repeated)) & shown_since<9>(DCS_FIELD(killed));
-}
-template <class A> void serialize(A &a, Usage &x, unsigned) {
-    a & DCS_FIELD(user_us) & DCS_FIELD(system_us) & DCS_FIELD(max_rss_kb) & DCS_FIELD(minor_faults)
-      & DCS_FIELD(major_faults) & DCS_FIELD(in_blocks) & DCS_FIELD(out_blocks);
-}
-template <class A> void serialize(A &a, Gwait &x, unsigned) {
-    a & DCS_FIELD(session) & DCS_FIELD(next) & DCS_FIELD(block) & shown_since<9>(DCS_FIELD(has_all));
-}
-template <class A> void serialize(A &a, GrainResult &x, unsigned) {
-    a & DCS_FIELD(grain) & DCS_FIELD(completed) & DCS_FIELD(sent) & DCS_FIELD(signal) & DCS_FIELD(code) & DCS_FIELD(usage)
-      & DCS_FIELD(out_length) & DCS_FIELD(err_length) & DCS_FIELD(out) & DCS_FIELD(err)
-      & shown_since<9>(DCS_FIELD(returned));
 }
 template <class A> void serialize(A &a, Fetch &x, unsigned) {
     a & at_most(limits::name_bytes, DCS_FIELD(user)) & DCS_FIELD(session) & DCS_FIELD(grain) & DCS_FIELD(stream)

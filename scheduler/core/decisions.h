@@ -215,7 +215,7 @@ void note_checkpoint(Course &course);
 
 // ---- restart --and-after (forget_after.cc) --------------------------------------------------
 // The grain is there. `forgets`: so many submissions the caller expects to go, else nothing happens.
-void forget_after(Draft &d, const Caller &caller, const GrainKey &key, std::int32_t forgets);
+void forget_after(Draft &d, const Caller &caller, const GrainKey &key, std::int32_t forgets, bool erases);
 
 // ---- d_gwait (wait_grain.cc) --------------------------------------------------------------
 // Follow-up for a session whose parked calls may have an answer now; nothing if none is parked.

@@ -183,7 +183,7 @@ std::optional<wire::ProblemRow> host_problem(const Draft &d, HostId id) {
     row.advice = "check that its grain server runs and can reach the scheduler; in a private pool `dcs up` restarts it";
     if (host.status == HostStatus::active) {
         tell_trouble(d, host, trouble, row);
-    } else if (host.status == HostStatus::unknown) {
+    } else if (host.status == HostStatus::unknown || host.last_call == Instant{}) {
         row.problem = "has not called in since the scheduler started or the host was added, " +
                       age_text(d, host.last_contact) + " ago";
         const auto &keys = d.state.trust.keys;

@@ -60,7 +60,7 @@ void set_back(Draft &d, const SessionKey &key, std::int32_t shown, std::int32_t 
 
 }  // namespace
 
-void forget_after(Draft &d, const Caller &caller, const GrainKey &key, std::int32_t forgets) {
+void forget_after(Draft &d, const Caller &caller, const GrainKey &key, std::int32_t forgets, bool erases) {
     const Session &session = *d.state.session(key.session);
     const Grain &grain = *d.state.grain(key);
     if (Status s = may_forget(session, key, grain); !s) return d.refuse(caller, s);
@@ -73,11 +73,15 @@ void forget_after(Draft &d, const Caller &caller, const GrainKey &key, std::int3
     const std::int32_t stand = std::min(end, session.info.shown);
     std::vector<GrainNumber> gone, again;
     const std::int32_t decided = choose(d, key, stand, gone, again);
-    if (static_cast<std::int32_t>(gone.size()) != forgets)
+    const auto others = static_cast<std::int32_t>(gone.size());
+    if (others != forgets)
         return d.refuse(
-            caller,
-            fail(Code::refused, "session " + to_text(key.session) + " has changed: " + std::to_string(gone.size()) +
-                                    " submissions would be forgotten, expected " + std::to_string(forgets)));
+            caller, fail(Code::refused, "session " + to_text(key.session) + " has changed: " + std::to_string(others) +
+                                            " submissions would be forgotten, expected " + std::to_string(forgets)));
+    if (erases) {
+        gone.push_back(key.grain);
+        again.erase(std::find(again.begin(), again.end(), key.grain));
+    }
     if (!gone.empty()) raise_fences(d, key.session, session);  // for leases of those that are not there any more
     set_back(d, key.session, stand, decided, caller.user);
     std::set<HostId> freed;
@@ -90,7 +94,7 @@ void forget_after(Draft &d, const Caller &caller, const GrainKey &key, std::int3
     for (const HostId id : freed) d.follow_up(FillHost{id});
     d.reply(caller, wire::Done{});
     d.event("grain " + to_text(key) + " and what was decided after it forgotten by " + caller.user + ": " +
-            std::to_string(gone.size()) + " submissions, " + std::to_string(again.size()) + " grains run again");
+            std::to_string(others) + " submissions, " + std::to_string(again.size()) + " grains run again");
 }
 
 }  // namespace dcs::core

@@ -76,12 +76,17 @@ Status check_key(const State &state, const JoinCall &in) {
                 "stays refused: repeat the command with --new-key");
 }
 
+// All addresses of this host itself are one: each of its logins has thousands of them.
+std::string place_of(const std::string &address) {
+    return address.starts_with("127.") || address.starts_with("::ffff:127.") ? "::1" : address;
+}
+
 void wait_for_approval(Draft &d, const JoinCall &in, const std::string &name) {
     PendingHosts pending = d.state.pending;
     std::erase_if(pending, [&](const auto &entry) { return entry.second.asked + pending_patience < d.now; });
     const bool known = pending.count(in.key) > 0;
     std::size_t of_address = 0;
-    for (const auto &[key, host] : pending) of_address += host.address == in.address;
+    for (const auto &[key, host] : pending) of_address += place_of(host.address) == place_of(in.address);
     if (!known && (pending.size() >= limits::pending_hosts || of_address >= limits::pending_of_address))
         return turn_away(d, in, fail(Code::limit, "too many hosts wait for approval; try again later, or use a code"));
     if (!known)

@@ -17,7 +17,7 @@ struct Opening {
 void answer(Opening &o, wire::OpenedAs as, std::int32_t sent) {
     const Session *session = o.d.state.session(o.key);
     const std::int32_t completed = session ? session->counts[static_cast<int>(GrainStatus::finished)] : 0;
-    o.d.reply(o.caller, wire::OpenReply{as, sent, completed});
+    o.d.reply(o.caller, wire::OpenReply{as, sent, completed, session ? session->info.result_count : 0});
 }
 
 // The session is bound to the caller from here on, and the caller's token does not age.
@@ -99,12 +99,14 @@ void repeat(Opening &o, const Session &session) {
     answer(o, fresh ? wire::OpenedAs::fresh : wire::OpenedAs::resumed, info.sent);
 }
 
-void open_terminated(Opening &o, const SessionInfo &info) {
+void open_terminated(Opening &o, const Session &session) {
+    const SessionInfo &info = session.info;
     const std::string name = "session " + to_text(o.key);
     if (o.call.mode == wire::OpenMode::open)
         return o.d.refuse(o.caller, fail(Code::session_closed, name + " exists and is closed"));
     if (info.ident != o.auth.ident) return o.d.refuse(o.caller, taken_session(o.d.state, o.key, o.caller));
-    if (o.call.mode == wire::OpenMode::reopen) return reopen(o);
+    const bool for_failed = o.call.for_failed && o.call.sent_reset && session.failed > 0;
+    if (o.call.mode == wire::OpenMode::reopen || for_failed) return reopen(o);
     if (o.call.sent_reset) return replay(o);
     o.d.refuse(o.caller, fail(Code::session_closed, name + " is closed; resume it with sent_reset to replay it"));
 }
@@ -160,7 +162,7 @@ void open_session(Draft &d, const Caller &caller, const wire::OpenSession &call)
         return d.refuse(caller, missing_session(d.state, o.key));
     if (!session) return create(o);
     if (is_repetition(o, session->info)) return repeat(o, *session);
-    if (session->info.status == SessionStatus::terminated) return open_terminated(o, session->info);
+    if (session->info.status == SessionStatus::terminated) return open_terminated(o, *session);
     open_active(o, *session);
 }
 

@@ -44,7 +44,7 @@ void restart_grain(Draft &d, const Caller &caller, const wire::RestartGrain &cal
     if (!session) return d.refuse(caller, missing_session(d.state, key.session));
     const Grain *grain = d.state.grain(key);
     if (!grain) return d.refuse(caller, missing_grain(d.state, key));
-    if (call.and_after) return forget_after(d, caller, key, call.forgets);
+    if (call.and_after) return forget_after(d, caller, key, call.forgets, call.erases);
     if (session->info.status == SessionStatus::terminated)
         return d.refuse(caller, fail(Code::session_closed, "session " + to_text(key.session) +
                                                                " is closed: nothing of it runs until it is reopened"));

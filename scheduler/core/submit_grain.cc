@@ -69,11 +69,12 @@ bool decided_after(const Submission &s, const Grain &failed) {
 
 Status depends_on(const GrainKey &key) {
     const std::string number = std::to_string(key.session.number) + ":" + std::to_string(key.grain);
-    return fail(Code::refused,
-                "grain " + to_text(key) +
-                    " failed, and does not begin again: after its failure the program submitted others, which may "
-                    "depend on it; `dcs grain restart " +
-                    number + " --and-after` forgets it with them");
+    return fail(
+        Code::refused,
+        "grain " + to_text(key) +
+            " failed, and does not begin again: when the program had got its failure it submitted others, which may "
+            "depend on it; `dcs grain restart " +
+            number + " --and-after --when-submitted` forgets it with them");
 }
 
 // The number is in use: the same call again, a different one, or a mistake.
@@ -84,7 +85,8 @@ bool meet_existing(Submission &s, const SubmitGrain &call, const GrainKey &key) 
         return refuse(s.d, s.caller, s.batch, call,
                       fail(Code::grain_exists, "grain " + to_text(key) + " exists already"));
     const bool killed = grain.status() == GrainStatus::killed;
-    const bool begins = call.again && (grain.has_failed() || (killed && !call.only_failed));
+    const bool fixed = call.only_failed && in_replay(s.d.state.session(key.session)->info);  // nothing of it runs
+    const bool begins = call.again && !fixed && (grain.has_failed() || (killed && !call.only_failed));
     if (begins && call.in_order && decided_after(s, grain))
         return refuse(s.d, s.caller, s.batch, call, depends_on(key));
     const bool amends = grain.fingerprint != call.fingerprint && grain.fingerprint == call.as_demanded;

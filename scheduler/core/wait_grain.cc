@@ -11,9 +11,13 @@
 namespace dcs::core {
 namespace {
 
-// The first result from `next` on; -1: there is none.
-std::int32_t result_from(const Session &session, std::int32_t next) {
-    const std::size_t first = session.results.first_from(static_cast<std::size_t>(next));
+// The first result from `next` on that is wanted; -1: there is none.
+std::int32_t result_from(Draft &d, const Session &session, std::int32_t next, std::int32_t failed_from) {
+    std::size_t first = session.results.first_from(static_cast<std::size_t>(next)), passed = 0;
+    for (const std::size_t end = std::min(session.results.size(), static_cast<std::size_t>(failed_from));
+         first < end && session.grains.at(session.results[first]).has_failed(); ++passed)
+        first = session.results.first_from(first + 1);
+    d.looked_at(passed);
     return first < session.results.size() ? static_cast<std::int32_t>(first) : -1;
 }
 
@@ -52,11 +56,12 @@ wire::GrainResult result_at(const Session &session, std::int32_t index, std::int
 }
 
 // The result of this index and those that follow, but no more than is wanted, or than is read at once.
-std::vector<wire::GrainResult> results_from(const Session &session, std::int32_t index, std::int32_t most) {
+std::vector<wire::GrainResult> results_from(Draft &d, const Session &session, std::int32_t index, const Waiter &to) {
     std::vector<wire::GrainResult> heads;
     std::uint64_t bytes = 0;
     std::int32_t returned = returned_below(session, index);
-    for (; index >= 0 && heads.size() < static_cast<std::size_t>(most); index = result_from(session, index + 1)) {
+    for (; index >= 0 && heads.size() < static_cast<std::size_t>(to.most);
+         index = result_from(d, session, index + 1, to.failed_from)) {
         wire::GrainResult head = result_at(session, index, ++returned);
         bytes += head.out_length + head.err_length;
         if (bytes > limits::batch_output_bytes && !heads.empty()) break;
@@ -73,7 +78,7 @@ void hand_out(Draft &d, const SessionKey &key, const Waiter &to, std::int32_t in
         const wire::GrainResult head = result_at(session, index, returned_below(session, index) + 1);
         d.effect(ReplyResult{to.conn, to.request, GrainKey{key, head.grain}, head});
     } else {
-        std::vector<wire::GrainResult> heads = results_from(session, index, to.most);
+        std::vector<wire::GrainResult> heads = results_from(d, session, index, to);
         DCS_REQUIRE(!heads.empty(), "the result that is there is handed out");
         shown = heads.back().sent;
         d.effect(ReplyResults{to.conn, to.request, key, std::move(heads)});
@@ -125,7 +130,9 @@ void wait(Draft &d, const Caller &caller, std::int32_t number, const Waiter &cal
         return d.refuse(caller,
                         fail(Code::invalid, "result " + std::to_string(call.next) + " was requested, but session " +
                                                 to_text(*held) + " has " + std::to_string(info.result_count)));
-    const std::int32_t index = result_from(*d.state.session(*held), call.next);
+    if (call.failed_from < 0)
+        return d.refuse(caller, fail(Code::invalid, "the index up to which failures are not wanted is negative"));
+    const std::int32_t index = result_from(d, *d.state.session(*held), call.next, call.failed_from);
     if (has_all && earlier_run_had_no_more(d, *d.state.session(*held), call.next, index)) {
         acknowledge(d, *held, call.acknowledges);
         return d.refuse(caller, fail(Code::nothing_left, "every grain that this run has submitted was reported"));
@@ -161,15 +168,15 @@ std::int32_t returned_below(const Session &session, std::int32_t end) {
 }
 
 void wait_grain(Draft &d, const Caller &caller, const wire::Gwait &call) {
-    wait(d, caller, call.session, Waiter{caller.conn, caller.request, call.next, 0, call.next}, call.block,
-         call.has_all);
+    wait(d, caller, call.session, Waiter{caller.conn, caller.request, call.next, 0, call.next, call.failed_from},
+         call.block, call.has_all);
 }
 
 void wait_grains(Draft &d, const Caller &caller, const wire::GwaitMany &call) {
     if (call.most < 1) return d.refuse(caller, fail(Code::invalid, "the number of results wanted must be at least 1"));
     const auto most = std::min(call.most, static_cast<std::int32_t>(limits::batch_grains));
-    wait(d, caller, call.session, Waiter{caller.conn, caller.request, call.next, most, call.next}, call.block,
-         call.has_all);
+    wait(d, caller, call.session, Waiter{caller.conn, caller.request, call.next, most, call.next, call.failed_from},
+         call.block, call.has_all);
 }
 
 void answer_waiters(Draft &d, const AnswerWaiters &in) {
@@ -178,7 +185,7 @@ void answer_waiters(Draft &d, const AnswerWaiters &in) {
     std::vector<Waiter> left;
     std::optional<Status> why;  // as soon as one waiter has no result
     for (const Waiter &w : session->waiters) {
-        const std::int32_t index = result_from(*session, w.next);
+        const std::int32_t index = result_from(d, *session, w.next, w.failed_from);
         if (index < 0 && (!why || planted("core.ask_for_each_waiter"))) why = no_more(d, in.session);
         if (index < 0 && *why) {
             left.push_back(w);

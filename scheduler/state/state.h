@@ -54,6 +54,7 @@ struct Waiter {
     std::int32_t next = 0;          // index of the wanted result
     std::int32_t most = 0;          // results that it takes at once, by a GrainResults; 0: one, by a GrainResult
     std::int32_t acknowledges = 0;  // results below this one count as sent when the call is over
+    std::int32_t failed_from = 0;   // as in wire::Gwait
 };
 
 struct ReadyQueue {

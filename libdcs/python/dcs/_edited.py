@@ -27,7 +27,7 @@ def explained(error: Error, grains: Sequence[Tuple[int, Grain]], session: Sessio
     else:
         said = _difference(error.text, flags, recorded, grain.label or "") if is_call(grain) else error.text
         text = f"call {number} is not as it was when {which} began: {said}"
-    told = type(error)(error.code, error.name, text, _what_helps(text, session, ident))
+    told = type(error)(error.code, error.name, text, session._about_failures(number) + _what_helps(text, session, ident))
     told.taken, told.refused = error.taken, error.refused
     return told
 

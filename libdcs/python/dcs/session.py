@@ -13,7 +13,7 @@ from typing import Any, Collection, Deque, Iterator, List, Optional, Sequence, S
 
 from ._fields import Path
 from ._waiting import AT_THE_END_S, interruptible
-from .errors import CannotRun, Error, GrainDiffers, NothingLeft, NothingYet, ReplayEnd, SessionActive, SessionUnknown
+from .errors import CannotRun, Error, GrainDiffers, NothingLeft, NothingYet, Refused, ReplayEnd, SessionActive, SessionClosed, SessionUnknown
 from .pool import Pool, default_pool, with_threads
 from .result import CResult, Result, result_of
 from .spec import Grain, check_names, orders
@@ -51,7 +51,7 @@ class Session:
             pool.in_use.add(self.number)
         self._of_executor = _of_executor
         self._resume_by_numbers()
-        self._process, self._submitted, self._closed = os.getpid(), 0, False  # _submitted: how often
+        self._process, self._submitted, self._closed, self._left = os.getpid(), 0, False, False  # _submitted: how often
         self._ready: Deque[Result] = deque()
         self._with_outputs: Set[int] = set()
         self._error: Optional[Exception] = None
@@ -78,6 +78,8 @@ class Session:
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
         if self._is_of_parent():
             return
+        if self._left:
+            return
         if kind is None:
             if self._submitted and not self._closed:
                 self._warn_of_unfinished()
@@ -98,8 +100,8 @@ class Session:
         keep = grain.fill(order)
         try:
             self.pool.call("gexec_grain", self.number, number, ctypes.byref(order))
-        except (GrainDiffers, ReplayEnd) as error:
-            raise self._explained(error) from None
+        except (GrainDiffers, Refused, ReplayEnd) as error:
+            raise self._explained(error, number) from None
         self._count(1)
         del keep
 
@@ -114,7 +116,8 @@ class Session:
         try:
             self.pool.call("gexec_many", self.number, rows, len(grains), ctypes.byref(taken), ctypes.byref(refused))
         except Error as error:
-            told = self._explained(error) if isinstance(error, (GrainDiffers, ReplayEnd)) else error
+            told = (self._explained(error, grains[min(refused.value, len(grains) - 1)][0]) if isinstance(error, (GrainDiffers, Refused, ReplayEnd)) else
+                    error)
             told.taken, told.refused = taken.value, refused.value
             raise told from None
         finally:
@@ -129,14 +132,28 @@ class Session:
         with self._changed:
             self._submitted += submitted
 
-    def _explained(self, error: Error) -> Error:
+    def _explained(self, error: Error, grain: Optional[int] = None) -> Error:
         """With what a program that was edited does about it."""
+        if isinstance(error, Refused):
+            return type(error)(error.code, error.name, error.text, "")
+        again = self._about_failures(grain) if isinstance(error, GrainDiffers) else ""
         new = (f"dcs.Session({self.ident!r}, skip=[{self.number}]) begins a new one, and so does this program after `dcs session close "
                f"{self.number}` and `dcs session clean {self.number}`")
-        hint = (f"dcs.Session({self.ident!r}, mode=\"reopen\") goes on in it, {new}" if isinstance(error, ReplayEnd) else
+        hint = again + (f"dcs.Session({self.ident!r}, mode=\"reopen\") goes on in it, {new}" if isinstance(error, ReplayEnd) else
                 f"session {self.number} is of the program as it was, or of another program of this ident: {new}" if isinstance(error, GrainDiffers) else
                 f"Correct that, or what the grains demand, then run this program again, or wait again. With other commands: {new}")
         return type(error)(error.code, error.name, error.text, hint)
+
+    def _about_failures(self, grain: Optional[int]) -> str:
+        """Why a grain may differ from the recorded one in the run after a failure, and what helps."""
+        if os.environ.get("DCS_RESUME_FAILED") == "1" and grain is not None:
+            return (f"if it depends on a failure that begins again, `dcs grain restart {self.number}:{grain} --and-after --when-submitted` forgets "
+                    "it with what followed; otherwise: ")
+        with contextlib.suppress(Error):
+            row = None if grain is None else self.pool.grain_row(self.number, grain)
+            if row is not None and row.state == "finished" and (row.exit_code or row.signal):
+                return f"grain {grain} failed: with DCS_RESUME_FAILED=1 in the environment of this program it begins again as it is now; otherwise: "
+        return ""
 
     def wait(self, timeout: Optional[float] = None) -> Result:
         """The next result, in the order in which grains finished. NothingLeft when no more will come, ReplayEnd when the
@@ -201,7 +218,8 @@ class Session:
             self.leave()
 
     def leave(self) -> None:
-        """Goes without closing the session; a rerun goes on in it."""
+        """Goes without closing the session; a rerun goes on in it. In a block, too."""
+        self._left = True
         if not self._closed:
             self.pool.had.pop(self.number, None)
         if not self._closed or not self._of_executor:
@@ -218,7 +236,8 @@ class Session:
     def _resume_by_numbers(self) -> None:
         """What the library has from the environment, for a program that does not decide by the order of results."""
         if self._of_executor and os.environ.get("DCS_RESUME_FAILED") == "1":
-            self.pool.call("resume_failed", self.number, 1)
+            with contextlib.suppress(SessionClosed):  # of a session without failures: it is replayed
+                self.pool.call("resume_failed", self.number, 1)
 
     def clean(self) -> None:
         """Removes the data of the closed session."""

@@ -57,8 +57,15 @@ void Workload::wait(Control &control, std::int32_t session) {
 
 // One grain, or those that follow it as well.
 void Workload::submit(Control &control, std::int32_t session, GrainNumber first) {
-    if (random_.chance(50)) return w_.call(control, wire::Gexec{session, first, spec(control, session, first)});
-    wire::GexecMany batch{session, {}};
+    const bool again = random_.chance(10), in_order = random_.chance(50);
+    if (random_.chance(50))
+        return w_.call(control, wire::Gexec{.session = session,
+                                            .grain = first,
+                                            .spec = spec(control, session, first),
+                                            .again = again,
+                                            .only_failed = again,
+                                            .in_order = in_order});
+    wire::GexecMany batch{.session = session, .again = again, .only_failed = again, .in_order = in_order};
     const GrainNumber end = std::min(grains_per_session, first + 1 + static_cast<GrainNumber>(random_.below(4)));
     for (GrainNumber g = first; g < end; ++g) batch.orders.push_back({g, spec(control, session, g)});
     w_.call(control, std::move(batch));

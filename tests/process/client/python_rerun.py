@@ -202,54 +202,6 @@ def files():
         assert {result.output for result in session.results()} == {open("/etc/hostname", "rb").read()}
 
 
-FAILS = """
-import dcs, os, sys
-with dcs.Session("fails") as session:
-    for n in range(4):
-        session.submit(n, ["/bin/sh", "-c", "echo >>$0.$1; test $1 != 2 -o -e $0.go", os.getcwd() + "/ran", str(n)], attempts=1,
-                       memory_mb=int(sys.argv[1]))
-    seen = [(result.grain, result.code) for result in session.results()]
-    if sys.argv[2] == "more":
-        session.submit(9, ["/bin/echo", "more"])
-        seen += [(result.grain, result.code) for result in session.results()]
-    print(sorted(seen))
-"""
-CALLED = """
-import dcs, os, sys
-with dcs.Executor("called", attempts=1, memory_mb=int(sys.argv[1])) as run:
-    first = [run.submit_command(["/bin/sh", "-c", "echo >>$0.$1; test $1 != 1 -o -e $0.go", "called", str(n)]) for n in range(3)]
-    print([future.exception() and future.exception().result.code for future in first])
-    print(run.submit_command(["/bin/echo", "after"]).result().output)
-"""
-
-
-def fails(pool, env):
-    """With DCS_RESUME_FAILED grains that failed begin again with other demands, the others do not, and a plain rerun gives what that run did;
-    of a closed session too. Where the program submitted more when it had the failure, that is refused, but not for an executor."""
-    again = {**env, "DCS_RESUME_FAILED": "1"}
-    assert said(env, "fails.py", FAILS, "10", "") == said(env, "fails.py", FAILS, "20", "") == "[(0, 0), (1, 0), (2, 1), (3, 0)]\n"
-    open("ran.go", "w").close()
-    assert said(again, "fails.py", FAILS, "20", "") == "[(0, 0), (1, 0), (2, 0), (3, 0)]\n"
-    assert said(env, "fails.py", FAILS, "10", "") == "[(0, 0), (1, 0), (2, 0), (3, 0)]\n"
-    assert [open(f"ran.{n}").read() for n in range(4)] == ["\n", "\n", "\n\n", "\n"]
-
-    os.remove("ran.go")
-    with_more = FAILS.replace('"fails"', '"more"')
-    said(env, "more.py", with_more, "10", "more")
-    open("ran.go", "w").close()
-    done = subprocess.run([PYTHON, "more.py", "10", "more"], env=again, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 1 and tells(done.stderr, "--and-after` forgets it with them"), done
-    done = subprocess.run([PYTHON, "more.py", "10", "more"], env={**env, "DCS_RESUME_FAILED": "yes"}, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 1 and tells(done.stderr, "DCS_RESUME_FAILED is `yes`: it must be 1"), done
-
-    assert said(env, "called.py", CALLED, "10") == "[None, 1, None]\nb'after\\n'\n"
-    open("called.go", "w").close()
-    assert said(env, "called.py", CALLED, "20") == "[None, 1, None]\nb'after\\n'\n"
-    for environment in again, env:
-        assert said(environment, "called.py", CALLED, "20") == "[None, None, None]\nb'after\\n'\n"
-    assert [open(f"called.{n}").read() for n in range(3)] == ["\n", "\n\n", "\n"]
-
-
 def main():
     with pool_of_python() as (pool, env):
         gathered(pool, env)
@@ -260,7 +212,6 @@ def main():
         cancelled(env)
         assert said(env, "unloaded.py", UNLOADED) == "well\n"
         files()
-        fails(pool, env)
         print("programs that run again do what they did")
 
 

@@ -321,6 +321,29 @@ def swept_and_grown(pool, folder):
     assert done.returncode != 0 and not done.stdout and tells(done.stderr, "the environment (T) has changed"), done
 
 
+def own_environment_first(pool, folder):
+    """Beside a newer session without a variable, a run goes on in the one that had it."""
+    with open(os.path.join(folder, "own.toml"), "w") as file:
+        file.write("""[[grain]]
+command = ["sh", "-c", "echo $1$W; test -e $1.go", "own", "{}"]
+array = "1-2"
+""")
+    for command in (["map", "--", "sh", "-c", "echo $1$W; test -e $1.go", "own", ":::", "1", "2"], ["submit", "--wait", "own.toml"]):
+        def run(w, *options, command=command):
+            return subprocess.run([program("dcs"), command[0], *options, *command[1:]], env=dict(pool.env, **w), cwd=folder, capture_output=True, timeout=300)
+        for w in ({}, {"W": "a"}, {}):
+            assert run(w, "--new").returncode in (1, 2, 10)
+        for n in "12":
+            open(os.path.join(folder, n + ".go"), "w").close()
+        done = run({"W": "a"})
+        assert done.returncode == 0 and not tells(done.stderr, "environment differs"), done
+        number = max(row["session"] for row in pool.json("session", "ls")["sessions"]) - 1
+        outputs = [pool.dcs("grain", "cat", f"{number}:{grain}").stdout for grain in (1, 2)]
+        assert outputs == [b"1a\n", b"2a\n"], outputs
+        for n in "12":
+            os.remove(os.path.join(folder, n + ".go"))
+
+
 def last_beside_a_high_number(pool, folder):
     """A removed session with a number of a program's own choice, far above those in a row, does not hold up `last`."""
     pool.dcs("map", "--session", "2026112801", "--", "true", ":::", "high", cwd=folder)
@@ -348,6 +371,7 @@ def main():
         swept_with_a_failure(pool, folder)
         side_by_side(pool, folder)
         swept_and_grown(pool, folder)
+        own_environment_first(pool, folder)
         last_beside_a_high_number(pool, folder)
         done_ones_are_closed_at_once(pool)
         last_host(pool)

@@ -117,8 +117,9 @@ def promoted(pool):
 
 
 def old_one_comes_back(pool, old):
-    os.rmdir(pool.directory)
-    os.rename(old, pool.directory)
+    if os.path.exists(old):
+        os.rmdir(pool.directory)
+        os.rename(old, pool.directory)
     began = subprocess.Popen([program("dcs_scheduler"), "--dir", pool.directory, "--tls", f"127.0.0.1:{pool.port_number}",
                               *pool.options], env=pool.env, stderr=open(os.path.join(pool.base, "old.log"), "w"))
     pool.programs.append(began)  # ended with the pool if no process ends it
@@ -168,6 +169,12 @@ def main():
         pool.files_at_vault(files)
         ran = [int(line) for line in open(trace).read().split()]
         assert set(ran) == set(range(12)) and len(ran) <= 12 + len(held), ran
+        old_one_comes_back(pool, old)
+        # So it is with a backup on whose host nothing was promoted.
+        pool.stop("backup")
+        os.remove(os.path.join(pool.vault, "backup", "epoch"))
+        pool.start_backup()
+        wait_for("the copy", lambda: json.loads(pool.at_vault("backup", "status", "-o", "json").stdout)["copy"]["state"] == "current", timeout=120)
         old_one_comes_back(pool, old)
         assert desk.run("ann", "dcs", "run", "--", "/bin/echo", "four").stdout == "four\n"
     print("1 passed, 0 failed")

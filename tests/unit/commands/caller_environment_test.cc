@@ -133,3 +133,13 @@ TEST_CASE("labels are short and printable") {
     CHECK(label_of({"echo", "a\nb"}, 60) == "echo a?b");
     CHECK(label_of({"echo", std::string(1000, 'y')}, 10) == "echo yyy..");
 }
+
+TEST_CASE("an environment is the same, has more or fewer variables, or other values") {
+    const std::vector<std::string> before = {"A=1", "PATH=/bin", "T=1"};
+    CHECK(alike(before, before) == Alike::same);
+    CHECK(alike(before, {"A=1", "PATH=/usr/bin", "T=1"}) == Alike::same);  // of the login
+    CHECK(alike(before, {"A=1", "T=1", "TERM=xterm"}) == Alike::same);
+    CHECK(alike(before, {"A=1", "B=1", "PATH=/bin", "T=1"}) == Alike::some_added);
+    CHECK(alike(before, {"A=1", "PATH=/bin"}) == Alike::some_added);
+    CHECK(alike(before, {"A=1", "B=1", "PATH=/bin", "T=2"}) == Alike::other_values);
+}

@@ -239,3 +239,18 @@ TEST_CASE("every verb has help with examples first, and no verb appears twice") 
     }
     CHECK(names.size() > 50);
 }
+
+TEST_CASE("a document is not written through the link of another user where all may write") {
+    if (::geteuid() != 0) return;  // who alone can lay one for another
+    const Folder folder;
+    const std::string place = folder.path + "/all", link = place + "/link", target = folder.path + "/target";
+    REQUIRE((::mkdir(place.c_str(), 0700) == 0 && ::chmod(place.c_str(), 01777) == 0));
+    REQUIRE(::symlink(target.c_str(), link.c_str()) == 0);
+    CHECK(write_document(link, "own"));
+    REQUIRE(::lchown(link.c_str(), 12345, 12345) == 0);
+    CHECK(write_document(link, "another's").code == Code::io_error);
+    CHECK(folder.read("target") == "own");
+    REQUIRE(::chmod(place.c_str(), 0755) == 0);
+    CHECK(write_document(link, "of a directory that is its owner's"));
+    CHECK(write_document(place + "/fresh", "text"));
+}

@@ -94,6 +94,10 @@ TEST_CASE("a directory in which something else was or is goes to no grain") {
     REQUIRE_FALSE(spare_after([](Rooms &r) { put_file(r.room(1) + "/input", "text"); }));
     REQUIRE(spare_after([](Rooms &r) { put_file(r.room(1) + "/out.1", std::string(50'000, 'x')); }));
     REQUIRE_FALSE(spare_after([](Rooms &r) { put_file(r.room(1) + "/out.1", std::string(70'000, 'x')); }));
+    REQUIRE_FALSE(spare_after([](Rooms &r) {
+        const std::string err = r.room(1) + "/err.1";
+        REQUIRE((::unlink(err.c_str()) == 0 && ::mkdir(err.c_str(), 0700) == 0));
+    }));
     REQUIRE_FALSE(spare_after([](Rooms &r) {  // 0 bytes, but not 0 blocks
         const Fd input(::open((r.room(1) + "/input").c_str(), O_WRONLY | O_CLOEXEC));
         if (::fallocate(input.get(), FALLOC_FL_KEEP_SIZE, 0, 1 << 20) != 0)

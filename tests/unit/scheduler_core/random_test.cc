@@ -176,6 +176,8 @@ private:
         if (grain % 3 == 1) s.files.outputs = {{wire::FileRole::output, "made", "", 0, ""}};
         const Grain *there = pool.state.grain({{p.user, session}, grain});
         s.again = dice.once_in(2);
+        s.only_failed = dice.once_in(2);
+        s.in_order = dice.once_in(3);
         if (there != nullptr && dice.once_in(2)) {  // what differs are its demands
             s.as_demanded = there->fingerprint;
             s.program = there->program;
@@ -267,7 +269,8 @@ private:
         Program p = programs[static_cast<std::size_t>(dice.below(static_cast<int>(programs.size())))];
         p.privileged = !dice.once_in(5);
         const int session = dice.below(3), grain = dice.below(8);
-        if (dice.once_in(3)) return call(p, wire::RestartGrain{"", session, grain});
+        if (dice.once_in(3))
+            return call(p, wire::RestartGrain{"", session, grain, dice.once_in(2), dice.below(2), dice.once_in(2)});
         if (dice.once_in(3)) return call(p, wire::Explain{"", session, grain});
         wire::SetHost c;
         c.host = pool.state.hosts[static_cast<std::size_t>(some_host())].config->name;

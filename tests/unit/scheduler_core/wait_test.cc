@@ -146,6 +146,37 @@ TEST_CASE("a grain that was forgotten and finished again is one result of those 
     CHECK(s.pool.answer<wire::QueryReply>(again, query).sessions.at(0).sent == 4);
 }
 
+TEST_CASE("a run in which failed grains begin again gets no result of theirs from before") {
+    Pool pool(0);
+    pool.add_host("h1", 1, 6);
+    pool.table();
+    pool.first_call("h1");
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1, wire::OpenMode::resume);
+    for (const int grain : {0, 1, 2, 3, 4}) {
+        SubmitGrain call = Pool::grain(1, grain);
+        call.demands.attempts = 1;
+        if (grain == 3) call.files.outputs = {{wire::FileRole::output, "made", "", 0, ""}};
+        pool.call(find, call);
+    }
+    for (const int grain : {0, 1, 2, 3, 4}) pool.end("h1", "ann/1:" + std::to_string(grain), grain == 1 || grain == 4);
+    const auto takes = [&](int next, int failed_from) {
+        wire::GwaitMany call{1, next, 9, false};
+        call.failed_from = failed_from;
+        return pool.call(find, call);
+    };
+    CHECK(takes(0, 4) == Lines{"ann: results of ann/1: 0 sent 1 2 sent 3 returned 3 4 sent 5 returned 4"});
+    CHECK(takes(0, 5) == Lines{"ann: results of ann/1: 0 sent 1 2 sent 3 returned 2"});
+    CHECK(takes(3, 5).at(0).find("NOTHING_LEFT") != std::string::npos);
+    CHECK(takes(0, -1).at(0).find("INVALID") != std::string::npos);
+    wire::Gwait one{1, 1, false};
+    one.failed_from = 5;
+    CHECK(pool.call(find, one).at(0).find("ann/1:2") != std::string::npos);
+    wire::GwaitMany all{1, 1, 9, false};
+    all.failed_from = 2'000'000'000;
+    CHECK(decide(pool.state, pool.now, UserCall{pool.caller(find), all}).looked_at >= 3);
+}
+
 TEST_CASE("killing the last grain tells parked calls that nothing is left") {
     WaitStage s;
     for (int i = 0; i < 3; ++i) s.pool.gkill(s.find, 1, i);

@@ -105,6 +105,16 @@ TEST_CASE("a pause of the scheduler is no sign of life of a host, to people") {
           about("is dead: it last reported 4201 s ago"));
 }
 
+TEST_CASE("of a host that has never called it is not said when it reported, nor that its grains have moved") {
+    Pool pool({host("h1", 1)});
+    pass(pool, 20000);
+    REQUIRE(pool.turn->state().hosts[0].status == core::HostStatus::dead);
+    const ConnId ann = pool.control("ann", "prog");
+    const auto problem = pool.ask<wire::DoctorReply>(ann, wire::Doctor{}).problems.at(0);
+    CHECK(problem.problem == about("has not called in since"));
+    CHECK(problem.affects == "1 slot");
+}
+
 TEST_CASE("the doctor names hosts that are late or dead, and a disk that is nearly full") {
     Pool pool({host("h1", 1), host("h2", 1)});
     ModelServer one(pool, "h1"), two(pool, "h2");

@@ -240,8 +240,28 @@ Status write_file(const std::string &path, const std::string &text) {
     return fail_errno(Code::io_error, path, error);
 }
 
+// 0: there is none; O_NOFOLLOW: so that none is laid now; -1: one that another user has laid where all may write.
+static int flag_for_link(const std::string &path) {
+    struct stat link = {}, place = {};
+    if (::lstat(path.c_str(), &link) != 0 || !S_ISLNK(link.st_mode)) return O_NOFOLLOW;
+    const std::string directory = path.find('/') == path.npos ? "." : path.substr(0, path.rfind('/') + 1);
+    const bool for_all =
+        ::stat(directory.c_str(), &place) != 0 || (place.st_mode & (S_ISVTX | S_IWOTH)) == (S_ISVTX | S_IWOTH);
+    return for_all && link.st_uid != ::geteuid() && link.st_uid != place.st_uid ? -1 : 0;
+}
+
+std::FILE *open_document(const std::string &path, bool append) {
+    const int flag = flag_for_link(path);
+    if (flag < 0) {
+        errno = EACCES;
+        return nullptr;
+    }
+    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | (append ? O_APPEND : O_TRUNC) | flag | O_CLOEXEC, 0666);
+    return fd < 0 ? nullptr : ::fdopen(fd, append ? "a" : "w");
+}
+
 Status write_document(const std::string &path, const std::string &text) {
-    std::FILE *file = path == "-" ? stdout : std::fopen(path.c_str(), "we");
+    std::FILE *file = path == "-" ? stdout : open_document(path, false);
     if (file == nullptr) return fail_errno(Code::io_error, path, errno);
     bool good = std::fwrite(text.data(), 1, text.size(), file) == text.size();
     good = std::fflush(file) == 0 && good;

@@ -128,7 +128,7 @@ std::string list_of(const std::vector<std::int32_t> &grains) {
     return r + (grains.size() > most ? ", ..." : "");
 }
 
-void tell(const std::string &name, const Session &session, const Forgotten &f) {
+void tell(const std::string &name, const Session &session, const Forgotten &f, bool erases) {
     std::fprintf(stderr, "This discards the result of grain %s, and with it:\n", name.c_str());
     if (f.stand < f.handed_out)
         std::fprintf(stderr, "  the delivery of results from %u on (%u of %u)\n", f.stand, f.handed_out - f.stand,
@@ -140,8 +140,9 @@ void tell(const std::string &name, const Session &session, const Forgotten &f) {
         std::fprintf(stderr, "  the kill of %s, which runs again: %s\n", counted(f.revived.size(), "grain").c_str(),
                      list_of(f.revived).c_str());
     if (f.stand == f.handed_out && f.gone.empty() && f.revived.empty()) std::fprintf(stderr, "  nothing else\n");
-    std::fprintf(stderr, "%sRun %s again: it continues from there, unless the program has changed.\n",
+    std::fprintf(stderr, "%s%sRun %s again: it continues from there, unless the program has changed.\n",
                  session.terminated() ? "The session becomes active again. " : "",
+                 erases ? "The grain goes, too, until it is submitted again. " : "",
                  printable(program_of(session)).c_str());
 }
 
@@ -172,10 +173,15 @@ int forget_after(const Call &call) {
     const auto history = history_of(session);
     if (!history) return call.fail(failure_of("the event log of session " + session.name(), history.status()));
     const Forgotten f = forgotten_with(*history, row.grain);
-    tell(name, session, f);
+    tell(name, session, f, call.arguments.has("when-submitted"));
     if (!call.arguments.has("yes") && ::isatty(STDIN_FILENO) == 1 && !says_yes("Discard it?"))
         return call.fail({exits::error, "cancelled", "nothing was discarded", ""});
-    const wire::RestartGrain order{row.user, row.session, row.grain, true, static_cast<std::int32_t>(f.gone.size())};
+    const wire::RestartGrain order{row.user,
+                                   row.session,
+                                   row.grain,
+                                   true,
+                                   static_cast<std::int32_t>(f.gone.size()),
+                                   call.arguments.has("when-submitted")};
     const Status s = ask_any<wire::Done>(order).status();
     if (!s) return call.fail(failure_of("grain " + name + " was not restarted", s));
     return print_done(call, name, row, f);
@@ -183,6 +189,8 @@ int forget_after(const Call &call) {
 
 int restart(const Call &call) {
     if (call.arguments.has("and-after")) return forget_after(call);
+    if (call.arguments.has("when-submitted"))
+        return call.fail(usage_failure("dcs grain restart: --when-submitted needs --and-after"));
     return carry_out(call, {"restart", "restarted", "dcs.grain.restart/1", d_pool_grestart});
 }
 
@@ -222,13 +230,16 @@ Examples:
   dcs grain restart 7:12 --and-after       its result was wrong: discard it and what followed from it
 )",
     .options = {{"and-after", 0, nullptr, no_value, "discard its result, and every decision that followed from it"},
+                {"when-submitted", 0, nullptr, no_value,
+                 "with --and-after: it runs when its control program submits it again, and as it does that then"},
                 {"yes", 'y', nullptr, no_value, "with --and-after: do not ask"}},
     .notes = R"(SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all; SES is NUM, USER/NUM or last (your session that was
 opened last; refused where a later one was removed). Of several grains, finished and killed ones are skipped. A
 single grain that has finished or was killed is refused, because that is final.
 
 --and-after takes one finished or killed grain, and discards its result and everything that its control program
-received, submitted or killed after it; the grain runs again. The command first lists what it discards, and asks for
+received, submitted or killed after it; the grain runs again, at once as it was submitted or, with --when-submitted, as its
+program submits it again, with other arguments or more memory. The command first lists what it discards, and asks for
 confirmation on a terminal. A closed session becomes active again. Then run the control program again: it continues
 from the point before that result. One that was edited is refused, and keeps its session.
 )",

@@ -7,11 +7,12 @@
 #include <utility>
 
 #include "base/text.h"
+#include "commands/dcs/frame/pool_directory.h"
 
 namespace dcs::commands {
 
 Result<std::unique_ptr<JobLog>> JobLog::create(const std::string &path) {
-    std::FILE *file = std::fopen(path.c_str(), "ae");
+    std::FILE *file = open_document(path, true);
     if (file == nullptr) return fail_errno(Code::io_error, path, errno);
     std::unique_ptr<JobLog> log(new JobLog(path, file));
     struct stat st = {};

@@ -21,7 +21,7 @@ namespace dcs::commands {
 namespace {
 
 // A run that was killed a moment ago may take so long to be gone.
-constexpr std::int64_t claim_patience_s = 2, door_patience_s = 20;
+constexpr std::int64_t claim_patience_s = 2;
 constexpr int most_looks = 100;  // for the first grain of a run that has just begun, in all 5 s
 
 locks::Deadline in_seconds(std::int64_t s) { return {(boot_clock() + seconds(s)).ns}; }
@@ -34,14 +34,6 @@ std::string name_of(const Session &session) { return "session " + std::to_string
 std::string words_of_command(const Session &session) {
     const std::string command = session.command_again();
     return command.substr(0, command.find(" ::: "));
-}
-
-Result<locks::SessionClaims> open_claims(const std::string &directory) {
-    if (const auto elsewhere = client::adopt_remote(this_pool()) ? this_pool().remote() : nullptr)
-        return locks::SessionClaims::open_for(elsewhere->address);
-    struct stat st = {};
-    const bool own = ::stat(directory.c_str(), &st) == 0 && st.st_uid == ::geteuid();
-    return own ? locks::SessionClaims::open_in(directory) : locks::SessionClaims::open_for(directory);
 }
 
 class Opening {
@@ -333,17 +325,21 @@ std::optional<wire::GrainRow> Opening::first_grain(const Session &session) const
 
 OpenedMap Opening::newest(const std::vector<Session> &own) {
     const Session *last = nullptr;
+    Alike best = Alike::other_values;
     // Of a sweep by an exported variable, each has its own.
     for (auto session = own.rbegin(); session != own.rend(); ++session) {
         if (!is_run_of(session->ident, base_) || session->damaged()) continue;
         look_at_shorter_lists(own, *session);
         const auto first = first_grain(*session);
         if (!first && claims_ && claims_->holder(session->session) != 0) return failed(runs_already(*session));
-        const std::string other = first ? changed_values(first->env, now_.environment(first_own())) : "";
-        if (last != nullptr && !other.empty()) continue;
+        const std::vector<std::string> &environment = now_.environment(first_own());
+        const Alike how = first ? alike(first->env, environment) : Alike::same;
+        if (last != nullptr && how >= best) continue;
         last = &*session;
+        best = how;
+        const std::string other = how == Alike::other_values ? changed_values(first->env, environment) : "";
         values_ = other.empty() ? "" : "the environment (" + other + ")";
-        if (other.empty()) break;
+        if (how == Alike::same) break;
     }
     const bool complete = last != nullptr && end_of_run(*last) == RunEnd::complete;
     if (asked("replay") && !complete) {
@@ -366,8 +362,7 @@ OpenedMap Opening::open() {
         return failed(usage_failure("dcs map: --session is " + word + ": it must be a session's number, or last"));
     if (asked("replay") && (asked("new") || asked("resume-failed")))
         return failed(usage_failure("dcs map: --replay runs nothing: it excludes --new and --resume-failed"));
-    if (auto claims = open_claims(call_.directory)) claims_ = std::move(*claims);
-    if (claims_) (void)claims_->enter(in_seconds(door_patience_s));
+    claims_ = claims_at_door(call_.directory);
     const SessionsAnswer own = own_sessions();
     if (own.failure) return failed(*own.failure);
     if (word == "last") {

@@ -1,9 +1,11 @@
 // What is asked and changed of a session of an earlier run.
 #include <ctime>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "client/call.h"
+#include "client/remote.h"
 #include "dcs.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/query/grains.h"
@@ -20,6 +22,19 @@ std::string since_text(pid_t pid) {
                        static_cast<double>(stat.start_time) / static_cast<double>(::sysconf(_SC_CLK_TCK));
     const char *format = age < 43'200 ? " since %H:%M:%S" : " since %Y-%m-%d %H:%M";
     return moment_text(format, std::time(nullptr) - static_cast<std::time_t>(age));
+}
+
+std::optional<locks::SessionClaims> claims_at_door(const std::string &directory) {
+    constexpr std::int64_t patience_s = 20;
+    const auto elsewhere = client::adopt_remote(this_pool()) ? this_pool().remote() : nullptr;
+    struct stat st = {};
+    const bool own = ::stat(directory.c_str(), &st) == 0 && st.st_uid == ::geteuid();
+    auto claims = elsewhere ? locks::SessionClaims::open_for(elsewhere->address)
+                  : own     ? locks::SessionClaims::open_in(directory)
+                            : locks::SessionClaims::open_for(directory);
+    if (!claims) return std::nullopt;
+    (void)claims->enter({(boot_clock() + seconds(patience_s)).ns});
+    return std::move(*claims);
 }
 
 std::string ran_before(const Session &session, const std::string &what) {

@@ -35,10 +35,12 @@ std::string copy_text(const CopyStatus &copy, bool far) {
     const wire::MirrorStatus &there = copy.at_backup;
     const std::string whole =
         there.name == 0 ? "no whole copy of the store" : "copy of the store as of turn " + std::to_string(there.copied);
-    if (!copy.at_scheduler)
-        return whole + (there.name == 0 ? ""
-                        : far           ? ", on the scheduler's host `dcs backup status` says whether it is current"
-                                        : "; the scheduler does not answer");
+    if (!copy.at_scheduler) {
+        if (there.name == 0) return whole;
+        if (!there.text.empty()) return whole + "; the backup says: " + there.text;
+        return whole + (far ? ", on the scheduler's host `dcs backup status` says whether it is current"
+                            : "; the scheduler does not answer");
+    }
     const wire::MirrorStatus &s = *copy.at_scheduler;
     if (s.mode == "off") return whole + " (--mirror off)";
     std::string text = whole + ", " + copy_state_text(s);

@@ -1,6 +1,7 @@
 #pragma once
 // What a grain gets from the caller of `dcs run` and `dcs map`: program path, environment,
 // directory.
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,6 +37,9 @@ bool is_volatile(std::string_view name);
 std::string variables_that_differ(const std::vector<std::string> &before, const std::vector<std::string> &now);
 // The same of variables that both have, with other values; not of those that differ between logins, terminals and jobs.
 std::string changed_values(const std::vector<std::string> &before, const std::vector<std::string> &now);
+// Two such lists, but for those variables: with the same variables; with some that only one has; with other values.
+enum class Alike : std::uint8_t { same, some_added, other_values };
+Alike alike(const std::vector<std::string> &before, const std::vector<std::string> &now);
 
 // Options of `dcs run` and `dcs map` about where a command starts, and what is said of its session.
 

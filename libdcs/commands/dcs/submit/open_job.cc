@@ -64,19 +64,30 @@ struct LastRun {
     std::string values;  // variables that have other values than they had
 };
 
+// The grain that says in which environment a session is: one that failed, which has that of the latest run, or one that
+// starts first.
+int speaks_for(const Session &session, int first) {
+    std::vector<int> failed;
+    std::string from;
+    return session.failed > 0 && !failed_grains(session, failed, from) && !failed.empty() ? failed.front() : first;
+}
+
 // Of those that differ in the values of variables, each has its own.
 LastRun last_run(const Job &job, const std::vector<Session> &own, Console &console) {
     const GrainsNow now = grains_now(job, console);
     JobFlow flow(job.file);
     const int first = job.file.grains[flow.take_startable().at(0)].first;
     LastRun last;
+    Alike best = Alike::other_values;
     for (auto session = own.rbegin(); session != own.rend(); ++session) {
         if (!session->ident.starts_with(job.ident + ".") || session->damaged()) continue;
-        const auto row = grain_now(session->user, session->session, first);
-        std::string values = row ? changed_values(row->env, now.environment(first)) : "";
-        if (last.session != nullptr && !values.empty()) continue;
-        last = {&*session, std::move(values)};
-        if (last.values.empty()) break;
+        const int grain = speaks_for(*session, first);
+        const auto row = grain_now(session->user, session->session, grain);
+        const Alike how = row ? alike(row->env, now.environment(grain)) : Alike::same;
+        if (last.session != nullptr && how >= best) continue;
+        best = how;
+        last = {&*session, row ? changed_values(row->env, now.environment(grain)) : ""};
+        if (how == Alike::same) break;
     }
     return last;
 }
@@ -97,7 +108,7 @@ OpenedJob begin_job(const Call &call, const Job &job, const std::vector<Session>
     return opened;
 }
 
-OpenedJob other_values(const Job &job, const LastRun &last) {
+OpenedJob refused(const Job &job, const LastRun &last) {
     const std::string number = std::to_string(last.session->session);
     const bool complete = last.session->finished - last.session->failed >= job.file.count;
     return {.failure = Failure{exits::refused, "changed",
@@ -148,7 +159,7 @@ OpenedJob open_job(const Call &call, const Job &job, Console &console) {
         last = last_run(job, own.sessions, console);
     }
     if (last.session == nullptr) return begin_job(call, job, own.sessions);
-    if (!last.values.empty()) return other_values(job, last);
+    if (!last.values.empty()) return refused(job, last);
     OpenedJob opened;
     JobChange changed = changed_in_job(*last.session, job.directory, job.file, job.parts,
                                        changed_since(last.session->ident, job.ident, job.files));

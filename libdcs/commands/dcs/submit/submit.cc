@@ -227,7 +227,9 @@ int submit(const Call &call) {
     set_patience(begin_patience_s);
     Console console("dcs submit", shown_of(call.arguments.value("progress").value_or("automatic")));
     this_pool().new_demands = this_pool().new_environment = true;
+    auto door = claims_at_door(call.directory);
     const OpenedJob opened = open_job(call, job, console);
+    if (door) door->leave();
     if (opened.failure) return call.fail(*opened.failure);
     if (!opened.changed.empty()) console.note("warning: " + opened.changed);
     for (const std::string &note : {opened.environment, opened.other})
