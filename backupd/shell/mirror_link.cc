@@ -183,8 +183,8 @@ void MirrorLink::tell_room(ConnId conn) {
     (void)loop_->send(conn, wire::MirrorHas{0, false, 0, free});
 }
 
-// After a copy was promoted, here or on the host of an earlier backup, the former scheduler, which does not know that, may
-// return at its address. It ends when it receives the new epoch.
+// After a copy was promoted, here or on the host of an earlier backup, the former scheduler, which does not know that,
+// may return at its address. It ends when it receives the new epoch.
 void MirrorLink::tell_the_old_one() {
     const Instant now = boot_clock();
     if (now < old_one_at_) return;

@@ -184,7 +184,8 @@ int d_pool_reopen_ses(struct d_pool *pool, int session_num, int sent_reset);
  * by the order of results, so a grain is D_E_REFUSED if the program submitted others after its failure; else it takes
  * results by grain numbers. Call it after d_resume_ses or d_reopen_ses with sent_reset. DCS_RESUME_FAILED=1 in the
  * environment of the program is this call, with by_number 0, for each such session; a closed one in which grains
- * failed becomes active. Sends no request. Where such a run has changed demands, later ones need d_pool_set_new_demands(pool, 1).
+ * failed becomes active. Sends no request. Where such a run has changed demands, later ones need
+ * d_pool_set_new_demands(pool, 1).
  * Errors: D_E_SESSION_UNKNOWN (this program has not opened it), D_E_SESSION_CLOSED (d_resume_ses replays it),
  * D_E_INVALID. */
 int d_resume_failed(int session_num, int by_number);

@@ -1,6 +1,6 @@
 #pragma once
-// A message is one of the structs of user_calls.h, batch_calls.h, wait_calls.h, session_calls.h, policy_calls.h, content_calls.h,
-// server_calls.h, join_calls.h or backup_calls.h, in a frame.
+// A message is one of the structs of user_calls.h, batch_calls.h, wait_calls.h, session_calls.h, policy_calls.h,
+// content_calls.h, server_calls.h, join_calls.h or backup_calls.h, in a frame.
 //
 // Frame on the wire, all numbers little-endian:
 //   0  4  magic "DCS1"

@@ -63,7 +63,8 @@ bool refuse(Draft &d, const Caller &caller, bool batch, const SubmitGrain &call,
 
 // Grains were submitted when the program had this one's failure.
 bool decided_after(const Submission &s, const Grain &failed) {
-    return failed.as<Finished>().result_index < s.d.state.session(s.key)->info.decided &&
+    const auto *end = std::get_if<Finished>(&failed.phase);  // or it was killed
+    return end != nullptr && end->result_index < s.d.state.session(s.key)->info.decided &&
            !planted("core.begins_again_out_of_order");
 }
 

@@ -151,12 +151,12 @@ after = "second"
     assert tells(submit("blue", 10, "--wait", "--session", str(number)).stderr, "environment differs (COLOUR)")
     submit("green", 4, "--session", "1")
     submit("green", 10, "--new", "--wait")
-    submit("red", 10, "--wait")  # each finds its own
+    submit("blue", 10, "--wait")  # each finds its own, which is that of the latest run
     submit("green", 0, "--session", "last")
-    assert tells(submit("blue", 4, "--wait").stderr, f"since session {number + 1} began")
+    assert tells(submit("red", 4, "--wait").stderr, f"since session {number + 1} began")
     assert pool.dcs("session", "wait", "last", check=False).returncode == 10
     with open(os.path.join(folder, "ran")) as file:
-        assert (ran := file.read().split()) == ["firstred", "secondred", "secondblue", "firstgreen", "secondgreen", "secondred", "secondgreen"], ran
+        assert (ran := file.read().split()) == ["firstred", "secondred", "secondblue", "firstgreen", "secondgreen", "secondblue", "secondgreen"], ran
 
 
 def longer_array(pool, folder):

@@ -269,8 +269,7 @@ private:
         Program p = programs[static_cast<std::size_t>(dice.below(static_cast<int>(programs.size())))];
         p.privileged = !dice.once_in(5);
         const int session = dice.below(3), grain = dice.below(8);
-        if (dice.once_in(3))
-            return call(p, wire::RestartGrain{"", session, grain, dice.once_in(2), dice.below(2), dice.once_in(2)});
+        if (dice.once_in(3)) return call(p, wire::RestartGrain{"", session, grain});
         if (dice.once_in(3)) return call(p, wire::Explain{"", session, grain});
         wire::SetHost c;
         c.host = pool.state.hosts[static_cast<std::size_t>(some_host())].config->name;

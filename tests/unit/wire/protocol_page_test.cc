@@ -21,8 +21,9 @@ using namespace dcs::wire;
 
 namespace {
 
-const char *const headers[] = {"user_calls",    "system_row", "batch_calls",  "session_calls", "policy_calls",
-                               "content_calls", "join_calls", "server_calls", "backup_calls",  "demands"};
+const char *const headers[] = {"user_calls",    "system_row",   "batch_calls",   "wait_calls",
+                               "session_calls", "policy_calls", "content_calls", "join_calls",
+                               "server_calls",  "backup_calls", "demands"};
 
 std::string text_of(const std::string &path) {
     std::ifstream in(std::string(DCS_SOURCE_DIR) + "/" + path);

@@ -103,8 +103,8 @@ Status write_file(const std::string &path, const std::string &text);  // replace
 Result<std::string> read_document(const std::string &path, std::size_t most);
 // A document that a verb was asked for, written over what is there; "-": to standard output.
 Status write_document(const std::string &path, const std::string &text);
-// To write it; null with errno. A link of another user in a directory in which all may write is not followed (EACCES), as
-// the kernel does with fs.protected_symlinks.
+// To write it; null with errno. A link of another user in a directory in which all may write is not followed (EACCES),
+// as with the kernel's fs.protected_symlinks.
 std::FILE *open_document(const std::string &path, bool append);
 
 // All of one stream to another, which is not flushed. `error`: of the side that failed.

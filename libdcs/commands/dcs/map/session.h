@@ -50,8 +50,8 @@ std::optional<Failure> submit_again(const Session &session, std::vector<int> fai
 std::string other_environment(const Session &session, int grain, const GrainsNow &now, const std::string &then);
 extern const std::string what_runs_takes_it;
 
-// Through a door one at a time, so that those that begin at the same time find each other's sessions: leave() it. Nothing: the
-// user has no place for locks.
+// Through a door one at a time, so that those that begin at the same time find each other's sessions: leave() it.
+// Nothing: the user has no place for locks.
 std::optional<locks::SessionClaims> claims_at_door(const std::string &directory);
 
 // Takes --session, --new, --replay and --resume-failed of the call.
