@@ -19,7 +19,7 @@ struct Gwait {  // -> GrainResult, or ErrorReply nothing_yet ...
     std::int32_t next = 0;  // index of the requested result; acknowledges all below it
     bool block = false;     // parks the request until there is an answer
     bool has_all = false;   // this run repeats an earlier one, and has the results of all grains that it has submitted
-    // Failures among the results below this index are not wanted: their grains begin again when they are submitted.
+    // Failures are wanted from this index on: grains that failed below it begin again when they are submitted.
     std::int32_t failed_from = 0;
 };
 struct GrainResult {
@@ -33,11 +33,11 @@ struct GrainResult {
 
 struct GwaitMany {  // -> GrainResults, or ErrorReply as for Gwait
     std::int32_t session = 0;
-    std::int32_t next = 0;  // as in Gwait
-    std::int32_t most = 0;  // results at most
-    bool block = false;     // until there is one
-    bool has_all = false;   // as in Gwait
-    std::int32_t failed_from = 0;
+    std::int32_t next = 0;         // as in Gwait
+    std::int32_t most = 0;         // results at most
+    bool block = false;            // until there is one
+    bool has_all = false;          // as in Gwait
+    std::int32_t failed_from = 0;  // likewise
 };
 // At least one, in the order of finishing; each as Gwait would return it.
 struct GrainResults {

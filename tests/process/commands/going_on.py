@@ -310,6 +310,21 @@ def side_by_side(pool, folder):
             assert out == f"{t}x\n{t}y\n".encode() if run.returncode == 0 else not out, (t, out, told)
 
 
+def submitted_side_by_side(pool, folder):
+    """The same file, submitted twice at the same time, is one session: what comes second takes it over, or finds it complete."""
+    for n in range(3):
+        with open(os.path.join(folder, "pair.toml"), "w") as file:
+            file.write(f"""[[grain]]
+command = ["sh", "-c", "echo >>pair.{n}; echo $1", "pair", "{{}}"]
+array = "1-4"
+""")
+        runs = [subprocess.Popen([program("dcs"), "submit", "--wait", "pair.toml"], env=pool.env, cwd=folder, stderr=subprocess.DEVNULL,
+                                 stdout=subprocess.DEVNULL) for _ in range(2)]
+        assert {run.wait(timeout=300) for run in runs} <= {0, 4}
+        with open(os.path.join(folder, f"pair.{n}")) as file:
+            assert file.read() == "\n" * 4
+
+
 def swept_and_grown(pool, folder):
     """A list that has grown at its end, with another value: also refused, as its map has a value of its own."""
     def swept(t, *inputs):
@@ -370,6 +385,7 @@ def main():
         swept(pool, folder)
         swept_with_a_failure(pool, folder)
         side_by_side(pool, folder)
+        submitted_side_by_side(pool, folder)
         swept_and_grown(pool, folder)
         own_environment_first(pool, folder)
         last_beside_a_high_number(pool, folder)
