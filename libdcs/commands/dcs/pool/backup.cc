@@ -37,7 +37,7 @@ std::string copy_text(const CopyStatus &copy, bool far) {
         there.name == 0 ? "no whole copy of the store" : "copy of the store as of turn " + std::to_string(there.copied);
     if (!copy.at_scheduler) {
         if (there.name == 0) return whole;
-        if (!there.text.empty()) return whole + "; the backup says: " + there.text;
+        if (there.text.find("refuses it") != there.text.npos) return whole + "; " + there.text;
         return whole + (far ? ", on the scheduler's host `dcs backup status` says whether it is current"
                             : "; the scheduler does not answer");
     }
