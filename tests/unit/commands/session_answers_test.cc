@@ -83,7 +83,7 @@ TEST_CASE("a session that is waited for while the scheduler goes away") {
             Act act;
             act.reply = as_of_a_pool(request, "prog");
             act.cut_before = looks_again;
-            act.delay_ms = looks_again ? ms : 0;
+            act.delay_ms = looks_again ? 3 * ms : 0;
             return act;
         });
         said = bench.dcs({"session", "wait", "--timeout", std::to_string(ms / 1000.0), "1"});
