@@ -165,7 +165,6 @@ Result<Doors> doors_of(const SchedulerOptions &line, const std::string &state, k
 }
 
 turn::Mirror::Setup mirror_setup(const store::Identity &identity, turn::MirrorMode mode, AttachedFile &attached) {
-    attached.is_of(identity.epoch);
     turn::Mirror::Setup setup{identity, mode, attached.read()};
     setup.own_up_to = attached.own_up_to();
     return setup;
@@ -222,6 +221,7 @@ Status run(const SchedulerOptions &line, Configuration &configuration) {
     if (Status s = set_aside_culprit(**suspect, **store); !s) return s;
     const auto identity = name_store(**store);
     if (!identity) return identity.status();
+    if (Status s = still_in_office(**attached, identity->epoch, line.directory); !s) return s;
     if (Status s = note_store(*mark, own->state); !s) return s;
     auto rebuilt = rebuild(**store, **suspect, *settings);
     if (!rebuilt) return rebuilt.status();

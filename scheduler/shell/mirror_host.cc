@@ -22,9 +22,24 @@ namespace {
 
 // All of one length: one is written over the other.
 constexpr std::array<const char *, 3> words = {"never   \n", "attached\n", "detached\n"};
+constexpr const char *ended = "ended   \n";  // `dcs` looks for it, too (start_hint.cc)
 constexpr std::size_t word_bytes = 9, number_digits = 20, line_bytes = word_bytes + 2 * (number_digits + 1);
 
 }  // namespace
+
+std::string words_of_end(std::uint64_t later, std::uint64_t own) {
+    return "the backup's copy has been made the scheduler of this pool (epoch " + std::to_string(later) + ", here " +
+           std::to_string(own) + ")";
+}
+
+Status still_in_office(AttachedFile &file, std::uint64_t epoch, const std::string &directory) {
+    file.is_of(epoch);
+    const std::uint64_t later = file.later_epoch();
+    if (later == 0 || planted("scheduler.back_in_office")) return Status::ok();
+    return fail(Code::refused, words_of_end(later, epoch) + ": its state directory is out of date, and the new " +
+                                   "scheduler has what was done since. Keep " + directory +
+                                   " aside; only if the new one is given up, remove " + directory + "/attached");
+}
 
 Result<std::unique_ptr<AttachedFile>> AttachedFile::open(const std::string &path) {
     Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
@@ -36,38 +51,57 @@ Result<std::unique_ptr<AttachedFile>> AttachedFile::open(const std::string &path
     return file;
 }
 
-turn::Attachment AttachedFile::read() const {
-    char text[word_bytes] = {};
+// Of an older release there is the word alone.
+AttachedFile::Line AttachedFile::read_line() const {
+    char text[line_bytes] = {};
     const ssize_t n = ::pread(fd_.get(), text, sizeof text, 0);
+    if (n < static_cast<ssize_t>(word_bytes)) return {};
+    Line line{{text, word_bytes}};
+    const auto number_at = [&](std::size_t at, std::uint64_t &number) {
+        const char *begin = text + at, *end = begin + number_digits;
+        const auto [stop, error] = std::from_chars(begin, end, number);
+        return error == std::errc{} && stop == end;
+    };
+    const bool whole = n == static_cast<ssize_t>(line_bytes) && number_at(word_bytes, line.number) &&
+                       number_at(word_bytes + number_digits + 1, line.epoch);
+    if (!whole) line.number = line.epoch = 0;
+    return line;
+}
+
+turn::Attachment AttachedFile::read() const {
+    const std::string word = read_line().word;
     for (const turn::Attachment a : {turn::Attachment::never, turn::Attachment::detached})
-        if (n == static_cast<ssize_t>(word_bytes) && std::memcmp(text, words[static_cast<int>(a)], word_bytes) == 0)
-            return a;
+        if (word == words[static_cast<int>(a)]) return a;
     return turn::Attachment::attached;
 }
 
 std::uint64_t AttachedFile::own_up_to() const {
-    char text[line_bytes] = {};
-    if (::pread(fd_.get(), text, sizeof text, 0) != static_cast<ssize_t>(line_bytes)) return 0;
-    const auto number_at = [&](std::size_t at) -> std::optional<std::uint64_t> {
-        std::uint64_t number = 0;
-        const char *begin = text + at, *end = begin + number_digits;
-        const auto [stop, error] = std::from_chars(begin, end, number);
-        return error == std::errc{} && stop == end ? std::optional(number) : std::nullopt;
-    };
-    return number_at(word_bytes + number_digits + 1) == epoch_ ? number_at(word_bytes).value_or(0) : 0;
+    const Line line = read_line();
+    return line.epoch == epoch_ && line.word != ended ? line.number : 0;
+}
+
+std::uint64_t AttachedFile::later_epoch() const {
+    const Line line = read_line();
+    return line.word == ended && line.number > epoch_ ? line.number : 0;
 }
 
 Status AttachedFile::write(turn::Attachment attachment, std::uint64_t own_up_to) {
+    if (later_epoch() != 0) return fail(Code::refused, "the backup's copy has taken the place of this scheduler");
     failpoint("mirror.attached.before_write");
+    Status s = write_line(words[static_cast<int>(attachment)], own_up_to);
+    if (!s) s.text = "cannot record whether commits wait for the backup's copy: " + s.text;
+    failpoint("mirror.attached.after_write");
+    return s;
+}
+
+Status AttachedFile::end(std::uint64_t later_epoch) { return write_line(ended, later_epoch); }
+
+Status AttachedFile::write_line(const char *word, std::uint64_t number) {
     char line[line_bytes + 1];
     constexpr int digits = number_digits;
-    std::snprintf(line, sizeof line, "%s%0*" PRIu64 "\n%0*" PRIu64 "\n", words[static_cast<int>(attachment)], digits,
-                  own_up_to, digits, epoch_);
-    if (::pwrite(fd_.get(), line, line_bytes, 0) != static_cast<ssize_t>(line_bytes))
-        return fail_errno(Code::io_error, "cannot record whether commits wait for the backup's copy", errno);
-    if (::fdatasync(fd_.get()) != 0)
-        return fail_errno(Code::io_error, "cannot record whether commits wait for the backup's copy", errno);
-    failpoint("mirror.attached.after_write");
+    std::snprintf(line, sizeof line, "%s%0*" PRIu64 "\n%0*" PRIu64 "\n", word, digits, number, digits, epoch_);
+    const bool written = ::pwrite(fd_.get(), line, line_bytes, 0) == static_cast<ssize_t>(line_bytes);
+    if (!written || ::fdatasync(fd_.get()) != 0) return fail(Code::io_error, std::strerror(errno));
     return Status::ok();
 }
 
@@ -94,9 +128,13 @@ std::vector<turn::CopiedTurn> CommittedTurns::take() {
 }
 
 MirrorHost::MirrorHost(turn::Mirror::Setup setup, AttachedFile &file, CommittedTurns &turns, store::Store &store,
-                       const library::Library &library, net::Loop &loop,
-                       std::function<void(const std::string &)> fenced)
-    : file_(file), turns_(turns), loop_(loop), fenced_(std::move(fenced)), mirror_(setup, store, library, *this) {
+                       const library::Library &library, net::Loop &loop, std::function<void(const std::string &)> ended)
+    : file_(file),
+      turns_(turns),
+      loop_(loop),
+      ended_(std::move(ended)),
+      epoch_(setup.identity.epoch),
+      mirror_(setup, store, library, *this) {
     // The copy may lack the last of an earlier process, which was killed before it had sent them.
     auto before = turns_.take();
     if (!before.empty() && before.back().turn == store.turn()) mirror_.committed(std::move(before));
@@ -124,6 +162,13 @@ bool MirrorHost::turn_out(ConnId conn, const core::Certified &peer, const core::
     loop_.close(conn);
     if (mirror_.turned_out(conn, s.text)) turned_out_ = peer;
     return true;
+}
+
+// Whatever is answered here could be unsaid there. The mark refuses the next start, which no backup would see in time.
+void MirrorHost::fenced(std::uint64_t epoch) {
+    if (const Status s = file_.end(epoch); !s)
+        log_error("cannot record that this scheduler must not start again: " + s.text);
+    ended_(words_of_end(epoch, epoch_));
 }
 
 // Only now: a removal that failed on the way to the disk must not end the promise of mode sync.

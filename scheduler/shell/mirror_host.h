@@ -15,7 +15,7 @@
 namespace dcs::shell {
 
 // A word, and a number with the epoch that it is about, in a file of its own, `attached`, beside the state directory:
-// they are about this scheduler, not its state.
+// they are about this scheduler, not its state. Also whether the backup's copy has taken this scheduler's place.
 class AttachedFile {
 public:
     // Makes it if it is missing. What cannot be read counts as attached: then commits wait, and nothing is lost.
@@ -28,11 +28,27 @@ public:
     std::uint64_t own_up_to() const;
     Status write(turn::Attachment attachment, std::uint64_t own_up_to);  // durable when it returns ok
 
+    // The copy is the scheduler's store since that epoch: this one does not start again. Durable when it returns ok.
+    Status end(std::uint64_t later_epoch);
+    // 0: none is known that is later than the epoch of the store here.
+    std::uint64_t later_epoch() const;
+
 private:
+    struct Line {
+        std::string word;
+        std::uint64_t number = 0, epoch = 0;
+    };
     explicit AttachedFile(Fd fd) : fd_(std::move(fd)) {}
+    Line read_line() const;
+    Status write_line(const char *word, std::uint64_t number);
     const Fd fd_;
     std::uint64_t epoch_ = 0;
 };
+
+// "the backup's copy has been made the scheduler of this pool (epoch 2, here 1)".
+std::string words_of_end(std::uint64_t later, std::uint64_t own);
+// refused: the file of the scheduler in `directory`, whose store is of `epoch`, says that it has been replaced.
+Status still_in_office(AttachedFile &file, std::uint64_t epoch, const std::string &directory);
 
 // Turns as they are committed, from the thread that commits to the one that sends.
 class CommittedTurns {
@@ -53,7 +69,7 @@ class MirrorHost final : private turn::MirrorOutside {
 public:
     // What is given by reference outlives it.
     MirrorHost(turn::Mirror::Setup setup, AttachedFile &file, CommittedTurns &turns, store::Store &store,
-               const library::Library &library, net::Loop &loop, std::function<void(const std::string &)> fenced);
+               const library::Library &library, net::Loop &loop, std::function<void(const std::string &)> ended);
 
     // A frame of a process of the scheduler's own account; false: it is not about copies.
     bool frame(const net::Arrival &arrival);
@@ -77,12 +93,13 @@ private:
     Status remember(turn::Attachment attachment, std::uint64_t own_up_to) override {
         return file_.write(attachment, own_up_to);
     }
-    void fenced(const std::string &why) override { fenced_(why); }
+    void fenced(std::uint64_t epoch) override;
 
     AttachedFile &file_;
     CommittedTurns &turns_;
     net::Loop &loop_;
-    std::function<void(const std::string &)> fenced_;
+    std::function<void(const std::string &)> ended_;
+    const std::uint64_t epoch_;
     turn::Mirror mirror_;
     std::optional<core::Certified> turned_out_;  // had the copy
 };

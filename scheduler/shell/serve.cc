@@ -52,7 +52,7 @@ Service::Service(ServeSettings settings, Signals &signals, Suspect &suspect, sto
       outside_(loop, storage_, library_, imports_, suspect, prober_, users_),
       turn_(std::move(setup), store, outside_),
       mirror_(mirror.setup, mirror.file, mirror.turns, store, turn_.library(), loop,
-              [this](const std::string &why) { fenced(why); }),
+              [this](const std::string &why) { replaced(why); }),
       server_processes_(loop),
       doors_(std::move(doors)) {
     outside_.on_reread([this](bool move_grains) { return reread_settings(move_grains); });
@@ -165,8 +165,7 @@ void Service::commit_answered(const store::CommitResult &result) {
     turn_.committed(result);
 }
 
-// The copy at the backup has been made the scheduler: whatever is answered here could be unsaid there.
-void Service::fenced(const std::string &why) {
+void Service::replaced(const std::string &why) {
     ended_ = fail(Code::refused, why +
                                      ". This scheduler ends without answering, because its state directory is out "
                                      "of date: keep it aside, and use the new scheduler");

@@ -67,7 +67,7 @@ private:
     void opened_from_afar(const net::Arrival &arrival);
     void readable(int watch);
     void look_at(SideProcess &beside);
-    void fenced(const std::string &why);
+    void replaced(const std::string &why);  // the copy at the backup is the scheduler
     bool about_copy(const net::Arrival &arrival);
     void turn_out_copies();
     void commit_answered(const store::CommitResult &result);

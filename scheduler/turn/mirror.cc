@@ -108,8 +108,7 @@ void Mirror::called(ConnId conn, const wire::MirrorCall &call) {
     const std::uint64_t seen = std::max(call.seen_name == ours.name ? call.seen : 0, same ? call.epoch : 0);
     if (seen > ours.epoch && !planted("mirror.no_fence")) {
         outside_.send(conn, wire::Refused{"this scheduler's epoch has ended"}, 0);
-        return outside_.fenced("the backup's copy has been made the scheduler of this pool (epoch " +
-                               std::to_string(seen) + ", here " + std::to_string(ours.epoch) + ")");
+        return outside_.fenced(seen);
     }
     if (call.name != 0 && !same)
         return refuse(conn,

@@ -50,7 +50,8 @@ public:
     // Durable when it returns ok. `own_up_to`: of Setup.
     virtual Status remember(Attachment attachment, std::uint64_t own_up_to) = 0;
     // Another scheduler has been made of the copy: this one must no longer acknowledge anything.
-    virtual void fenced(const std::string &why) = 0;
+    // `epoch`: of that one.
+    virtual void fenced(std::uint64_t epoch) = 0;
 };
 
 class Mirror {

@@ -256,6 +256,9 @@ def packaged_hosts(base):
                "says why it ended\n" in result.stderr, (words, result)
         result = seen(pool, *words)
         assert "hint: start dcs_scheduler again with the options that it had\n" in result.stderr, (words, result)
+        result = seen(f"{unit}; {pool}; echo 'ended   ' >/var/lib/dcs/scheduler/attached", *words)
+        assert about(result.stderr, "hint backup's copy scheduler of this pool do not start this one") \
+            and "systemctl" not in result.stderr, (words, result)
     closed = seen(f"{pool}; chmod 700 /var/lib/dcs; setpriv --reuid 65534 --regid 65534 --clear-groups env -i HOME=/run "
                   '"$0/dcs" session ls')
     assert about(closed.stderr, "/var/lib/dcs cannot be entered chmod 711 /var/lib/dcs"), closed

@@ -132,6 +132,8 @@ def scheduler_cases():
         case("suspect", [], "open @/suspect: Is a directory", files={"d/suspect": None}),
         case("no_room", [], "map @/suspect space left", refuse="posix_fallocate:suspect:ENOSPC"),
         case("attached", [], "open @/attached: Is a directory", files={"d/attached": None}),
+        case("replaced", [], ["epoch 2, here 1", "new scheduler Keep @ aside", "remove @/attached"], code=4,
+             files={"d/attached": f"ended   \n{2:020}\n{1:020}\n"}),
         case("doubt", [], ["backing store doubt", "scheduler without replying"], refuse="fdatasync:applied.tmp:EIO:1"),
         case("late", [], "backing store delays", at_end="last flush: write", code=0,
              refuse="pwrite:applied.tmp:ENOSPC:1"),

@@ -126,6 +126,11 @@ def old_one_comes_back(pool, old):
     assert began.wait(timeout=240) != 0
     text = pool.text("old.log")
     assert "epoch 2" in text and "ends without answering" in text, text
+    # It does not serve a second time, before the backup could tell it again.
+    again = subprocess.run(began.args, env=pool.env, stderr=subprocess.PIPE, timeout=240, check=False)
+    assert again.returncode == 4 and tells(again.stderr, "epoch 2 new scheduler Keep aside attached"), again
+    assert b"serving in" not in again.stderr, again
+    os.remove(os.path.join(pool.directory, "attached"))
 
 
 def sessions_of(desk, user):

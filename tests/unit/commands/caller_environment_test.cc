@@ -136,10 +136,10 @@ TEST_CASE("labels are short and printable") {
 
 TEST_CASE("an environment is the same, has more or fewer variables, or other values") {
     const std::vector<std::string> before = {"A=1", "PATH=/bin", "T=1"};
-    CHECK(alike(before, before) == Alike::same);
-    CHECK(alike(before, {"A=1", "PATH=/usr/bin", "T=1"}) == Alike::same);  // of the login
-    CHECK(alike(before, {"A=1", "T=1", "TERM=xterm"}) == Alike::same);
-    CHECK(alike(before, {"A=1", "B=1", "PATH=/bin", "T=1"}) == Alike::some_added);
-    CHECK(alike(before, {"A=1", "PATH=/bin"}) == Alike::some_added);
-    CHECK(alike(before, {"A=1", "B=1", "PATH=/bin", "T=2"}) == Alike::other_values);
+    CHECK(likeness(before, before).how == Alike::same);
+    CHECK(likeness(before, {"A=1", "PATH=/usr/bin", "T=1"}).how == Alike::same);  // of the login
+    CHECK(likeness(before, {"A=1", "T=1", "TERM=xterm"}).how == Alike::same);
+    CHECK(likeness(before, {"A=1", "B=1", "PATH=/bin", "T=1"}).how == Alike::some_added);
+    CHECK(likeness(before, {"A=1", "PATH=/bin"}).how == Alike::some_added);
+    CHECK(likeness(before, {"A=1", "B=1", "PATH=/bin", "T=2"}).how == Alike::other_values);
 }

@@ -185,7 +185,7 @@ public:
         own_up_to = turn;
         return Status::ok();
     }
-    void fenced(const std::string &why) override { fenced_why = why; }
+    void fenced(std::uint64_t epoch) override { fenced_by = epoch; }
 
 private:
     const turn::MirrorMode mode_;
@@ -206,7 +206,8 @@ public:
     std::deque<wire::MirrorPage> to_backup;
     std::vector<wire::AnyMessage> answers;
     std::vector<std::string> lines;
-    std::string refused, fenced_why;
+    std::string refused;
+    std::uint64_t fenced_by = 0;
     bool connected = false, remember_fails = false;
     Status last;
     std::map<std::string, std::uint64_t> lengths;

@@ -43,6 +43,17 @@ TEST_CASE("whether commits wait for the copy, and which turns it may have, are r
     REQUIRE((*promoted)->write(turn::Attachment::detached, 253));
     CHECK((*promoted)->own_up_to() == 253);
     CHECK((*AttachedFile::open(path))->own_up_to() == 0);
+    REQUIRE((*promoted)->end(3));
+    CHECK(still_in_office(**promoted, 2, "/d").text ==
+          about("copy epoch 3, here 2 new scheduler Keep /d aside remove /d/attached"));
+    CHECK(still_in_office(**promoted, 3, "/d"));  // of the store that took its place
+    (*promoted)->is_of(2);
+    CHECK((*promoted)->write(turn::Attachment::detached, 9).code == Code::refused);
+    const auto old = AttachedFile::open(path);
+    CHECK(((*old)->own_up_to() == 0 && (*old)->read() == turn::Attachment::attached));
+    (*old)->is_of(3);
+    CHECK((*old)->write(turn::Attachment::never, 9));
+    CHECK(still_in_office(**old, 2, "/d"));
     ::unlink(path.c_str());
     ::rmdir(directory);
 }

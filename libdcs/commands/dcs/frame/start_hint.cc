@@ -50,11 +50,20 @@ bool may_start(const std::string &scheduler) {
     return ::geteuid() == 0 || (::stat(scheduler.c_str(), &st) == 0 && st.st_uid == ::geteuid());
 }
 
+// The scheduler there was told that the backup's copy has taken its place (scheduler/shell/mirror_host.h).
+bool is_replaced(const std::string &scheduler) {
+    const auto text = read_file(scheduler + "/attached", most_service_bytes);
+    return text && text->starts_with("ended");
+}
+
 // Of a pool that `dcs up` did not make. Never a command line: without the options that it had, the scheduler would lock
 // out hosts and users.
 std::string start_by_hand(const std::string &directory) {
     if (listens(directory + "/scheduler/user.sock"))
         return "the scheduler runs, but does not answer: `dcs doctor` of root on this host says why";
+    if (is_replaced(directory + "/scheduler"))
+        return "the backup's copy has been made the scheduler of this pool: use that one, and do not start this one "
+               "again (docs/BACKUP.md)";
     const bool may = may_start(directory + "/scheduler");
     if (directory != services_place || !has_service("dcs-scheduler"))
         return may ? "start dcs_scheduler again with the options that it had"

@@ -8,8 +8,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "client/call.h"
-#include "client/remote.h"
 #include "dcs.h"
 #include "commands/dcs/frame/table.h"
 #include "commands/dcs/frame/pool_directory.h"
@@ -333,13 +331,12 @@ OpenedMap Opening::newest(const std::vector<Session> &own) {
         const auto first = first_grain(*session);
         if (!first && claims_ && claims_->holder(session->session) != 0) return failed(runs_already(*session));
         const std::vector<std::string> &environment = now_.environment(first_own());
-        const Alike how = first ? alike(first->env, environment) : Alike::same;
-        if (last != nullptr && how >= best) continue;
+        const Likeness now = first ? likeness(first->env, environment) : Likeness{};
+        if (last != nullptr && now.how >= best) continue;
         last = &*session;
-        best = how;
-        const std::string other = how == Alike::other_values ? changed_values(first->env, environment) : "";
-        values_ = other.empty() ? "" : "the environment (" + other + ")";
-        if (how == Alike::same) break;
+        best = now.how;
+        values_ = now.changed.empty() ? "" : "the environment (" + now.changed + ")";
+        if (best == Alike::same) break;
     }
     const bool complete = last != nullptr && end_of_run(*last) == RunEnd::complete;
     if (asked("replay") && !complete) {

@@ -172,12 +172,13 @@ std::string changed_values(const std::vector<std::string> &before, const std::ve
     return named(std::move(names));
 }
 
-Alike alike(const std::vector<std::string> &before, const std::vector<std::string> &now) {
-    if (!changed_values(before, now).empty()) return Alike::other_values;
+Likeness likeness(const std::vector<std::string> &before, const std::vector<std::string> &now) {
+    if (std::string changed = changed_values(before, now); !changed.empty())
+        return {Alike::other_values, std::move(changed)};
     std::vector<std::string> entries;
     std::set_symmetric_difference(before.begin(), before.end(), now.begin(), now.end(), std::back_inserter(entries));
     const bool same = std::ranges::all_of(entries, [](const auto &entry) { return is_of_the_login(name_of(entry)); });
-    return same ? Alike::same : Alike::some_added;
+    return {same ? Alike::same : Alike::some_added, ""};
 }
 
 std::string variables_that_differ(const std::vector<std::string> &before, const std::vector<std::string> &now) {

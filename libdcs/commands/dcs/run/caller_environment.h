@@ -37,9 +37,14 @@ bool is_volatile(std::string_view name);
 std::string variables_that_differ(const std::vector<std::string> &before, const std::vector<std::string> &now);
 // The same of variables that both have, with other values; not of those that differ between logins, terminals and jobs.
 std::string changed_values(const std::vector<std::string> &before, const std::vector<std::string> &now);
-// Two such lists, but for those variables: with the same variables; with some that only one has; with other values.
+// Two such lists, but for those variables: with the same variables; with some that only one has; with other values, of
+// the variables that changed_values() names.
 enum class Alike : std::uint8_t { same, some_added, other_values };
-Alike alike(const std::vector<std::string> &before, const std::vector<std::string> &now);
+struct Likeness {
+    Alike how = Alike::same;
+    std::string changed;
+};
+Likeness likeness(const std::vector<std::string> &before, const std::vector<std::string> &now);
 
 // Options of `dcs run` and `dcs map` about where a command starts, and what is said of its session.
 

@@ -83,11 +83,11 @@ LastRun last_run(const Job &job, const std::vector<Session> &own, Console &conso
         if (!session->ident.starts_with(job.ident + ".") || session->damaged()) continue;
         const int grain = speaks_for(*session, first);
         const auto row = grain_now(session->user, session->session, grain);
-        const Alike how = row ? alike(row->env, now.environment(grain)) : Alike::same;
-        if (last.session != nullptr && how >= best) continue;
-        best = how;
-        last = {&*session, row ? changed_values(row->env, now.environment(grain)) : ""};
-        if (how == Alike::same) break;
+        const Likeness likely = row ? likeness(row->env, now.environment(grain)) : Likeness{};
+        if (last.session != nullptr && likely.how >= best) continue;
+        best = likely.how;
+        last = {&*session, likely.changed};
+        if (best == Alike::same) break;
     }
     return last;
 }
