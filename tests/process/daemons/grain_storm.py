@@ -128,7 +128,10 @@ class Storm:
         alive = self.pool.grain_processes()
         if not alive:
             return False
-        os.kill(self.rng.choice(alive)[2], signal.SIGKILL)
+        try:
+            os.kill(self.rng.choice(alive)[2], signal.SIGKILL)
+        except ProcessLookupError:  # it has ended by itself since
+            return False
         return True
 
     def restart_grain(self):

@@ -198,7 +198,8 @@ int promote_of_hosts(const Call &call, const Pool &pool) {
                 packaged && has_service("dcs-scheduler")
                     ? files + ", then `systemctl start dcs-scheduler dcs-backupd`."
                     : files + ", then start `dcs_scheduler --dir " + scheduler +
-                          (packaged ? " --hosts /etc/dcs/hosts" : "") + " --tls ADDRESS:PORT`, and the backup.");
+                          (packaged ? " --hosts /etc/dcs/hosts" : "") +
+                          " --tls ADDRESS:PORT` with --group and --mirror as before, and the backup.");
 }
 
 int promote(const Call &call) {
