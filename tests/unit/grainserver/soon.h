@@ -8,7 +8,7 @@ inline void nap(int ms) {
     const timespec t{ms / 1000, ms % 1000 * 1'000'000L};
     ::nanosleep(&t, nullptr);
 }
-template <class F> bool soon(F condition, int ms = 60'000) {
+template <class F> bool soon(F condition, int ms = 200'000) {
     for (int waited = 0; waited < ms; waited += 10) {
         if (condition()) return true;
         nap(10);
