@@ -50,7 +50,7 @@ bool may_start(const std::string &scheduler) {
     return ::geteuid() == 0 || (::stat(scheduler.c_str(), &st) == 0 && st.st_uid == ::geteuid());
 }
 
-// The scheduler there was told that the backup's copy has taken its place (scheduler/shell/mirror_host.h).
+// The scheduler there has noted that the backup's copy replaced it (scheduler/shell/mirror_host.h).
 bool is_replaced(const std::string &scheduler) {
     const auto text = read_file(scheduler + "/attached", most_service_bytes);
     return text && text->starts_with("ended");
