@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -177,16 +178,27 @@ void FakeScheduler::answer(Conn &c, std::uint64_t request, const wire::AnyMessag
     if (script) act = script(message, hello ? -1 : requests_++);
     if (act.delay_ms) std::this_thread::sleep_for(std::chrono::milliseconds(act.delay_ms));
     if (act.cut_before) return drop(c);
-    if (act.park) return;
+    if (act.park) return c.parked.push_back(request);
+    if (act.parked_reply) answer_parked(*act.parked_reply);
     std::string frame = act.raw.empty() ? *wire::encode(act.reply, request, c.form.form()) : act.raw;
     frame += act.append;
     if (act.cut_inside) frame.resize(frame.size() - 1);
-    for (std::size_t at = 0; at < frame.size();) {
-        const ssize_t n = ::send(c.fd, frame.data() + at, frame.size() - at, MSG_NOSIGNAL);
-        if (n <= 0) return drop(c);
-        at += static_cast<std::size_t>(n);
+    if (!write(c, frame) || act.cut_inside || act.cut_after) drop(c);
+}
+
+bool FakeScheduler::write(const Conn &c, std::string_view bytes) {
+    while (!bytes.empty()) {
+        const ssize_t n = ::send(c.fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+        if (n <= 0) return false;
+        bytes.remove_prefix(static_cast<std::size_t>(n));
     }
-    if (act.cut_inside || act.cut_after) drop(c);
+    return true;
+}
+
+void FakeScheduler::answer_parked(const wire::AnyMessage &reply) {
+    for (Conn &c : conns_)
+        for (const std::uint64_t request : std::exchange(c.parked, {}))
+            if (!write(c, *wire::encode(reply, request, c.form.form()))) break;
 }
 
 }  // namespace dcs::test

@@ -23,10 +23,11 @@ struct Seen {
 // What to do with a request. Nothing: answer with `reply`.
 struct Act {
     wire::AnyMessage reply = wire::Done{};
-    bool cut_before = false;  // close without a reply
-    bool cut_inside = false;  // close in the middle of the reply
-    bool cut_after = false;   // close after the reply
-    bool park = false;        // do not answer at all
+    bool cut_before = false;                       // close without a reply
+    bool cut_inside = false;                       // close in the middle of the reply
+    bool cut_after = false;                        // close after the reply
+    bool park = false;                             // do not answer, until another act answers what is parked
+    std::optional<wire::AnyMessage> parked_reply;  // to all that is parked, before the reply
     int delay_ms = 0;
     std::string raw;     // send these bytes instead
     std::string append;  // send these bytes after the reply
@@ -62,10 +63,13 @@ private:
         int fd, number;
         std::string bytes;
         wire::PeerForm form;
+        std::vector<std::uint64_t> parked;
     };
     void run();
     void take(Conn &c);
     void answer(Conn &c, std::uint64_t request, const wire::AnyMessage &message);
+    static bool write(const Conn &c, std::string_view bytes);
+    void answer_parked(const wire::AnyMessage &reply);
     void drop(Conn &c);
 
     std::string dir_;

@@ -113,6 +113,27 @@ TEST_CASE("grains of a map that are not taken") {
     CHECK(refused_by(why, Words{"map"} + work).exit == 255);
 }
 
+TEST_CASE("a map says why its grains were not taken, and not what follows from it") {
+    CommandBench bench;
+    bench.fake.script([&](const wire::AnyMessage &m, int) {
+        Act act;
+        act.reply = as_of_a_pool(m, "prog");
+        if (std::holds_alternative<wire::GwaitMany>(m)) {
+            act.park = true;
+        } else if (std::holds_alternative<wire::GexecMany>(m)) {
+            act.delay_ms = 300;  // until the other thread waits, too
+            act.reply = error(Code::limit, "there are too many");
+        } else if (std::holds_alternative<wire::CloseSession>(m)) {
+            act.parked_reply = error(Code::session_closed, "the session is closed");
+        } else if (std::holds_alternative<wire::CleanSession>(m)) {
+            act.delay_ms = 300;  // in which the other thread prints, if it does
+        }
+        return act;
+    });
+    const Said said = bench.dcs(Words{"map"} + work);
+    check(said, 255, "dcs map: session 4: 1 grain\ndcs: grains from 4:1 on were not submitted: there are too many\n");
+}
+
 TEST_CASE("a map whose scheduler goes away permanently") {
     CommandBench bench;
     bench.fake.script([&](const wire::AnyMessage &m, int) {

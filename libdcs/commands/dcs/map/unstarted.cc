@@ -131,7 +131,18 @@ const Result<std::string> &MapWork::program_path(const std::string &name) {
     return known->second;
 }
 
+// Other threads meet failures that follow from the first one, as in a session that was closed because of it.
+void MapWork::be_the_cause() {
+    while (giving_up_.exchange(true)) pause_ms(1000);
+}
+
+void MapWork::end_with(const Failure &failure) {
+    console_.flush();
+    console_.give_up(failure, options_.format, exits::map_failed);
+}
+
 void MapWork::not_submitted(const std::string &which, int error) {
+    be_the_cause();
     Failure failure = call_failure(which + " not submitted", error);
     if (error == D_E_GRAIN_DIFFERS || error == D_E_REPLAY_END)
         failure.hint =
@@ -148,7 +159,7 @@ void MapWork::not_submitted(const std::string &which, int error) {
             (failure.hint.empty() ? "" : failure.hint + "; ") + std::string("run the same command again to continue");
     else if (fresh_ && !some_submitted_ && d_pool_close_ses(&this_pool(), session_) == NO_ERROR)
         (void)d_pool_clean_ses(&this_pool(), session_);  // it is empty
-    give_up(failure);
+    end_with(failure);
 }
 
 // As in a shell: 127 it is not there, 126 it cannot be executed.

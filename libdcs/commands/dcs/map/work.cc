@@ -53,13 +53,13 @@ Progress MapWork::progress() {
 }
 
 void MapWork::give_up(const Failure &failure) {
-    console_.flush();
-    console_.give_up(failure, options_.format, exits::map_failed);
+    be_the_cause();
+    end_with(failure);
 }
 
 // What is wrong here does not end the session.
 void MapWork::give_up(const std::string &what, const Status &status) {
-    console_.give_up(failure_of(what, status, how_to_go_on()), options_.format, exits::map_failed);
+    give_up(failure_of(what, status, how_to_go_on()));
 }
 
 std::string MapWork::how_to_go_on() const {

@@ -107,6 +107,8 @@ private:
     [[noreturn]] void give_up(const Failure &failure);
     [[noreturn]] void give_up(const std::string &what, const Status &status);  // with the hint that the session goes on
     [[noreturn]] void output_failed();
+    void be_the_cause();  // does not return in another thread than the first
+    [[noreturn]] void end_with(const Failure &failure);
 
     const MapPlan &plan_;
     const MapOptions &options_;
@@ -132,6 +134,7 @@ private:
     std::unordered_map<std::string, Result<std::string>> programs_;  // name -> path
     bool told_no_space_ = false, told_files_ = false, some_submitted_ = false;
 
+    std::atomic<bool> giving_up_{false};
     std::atomic<std::int64_t> done_{0}, failed_{0};
     std::vector<Taken> results_;  // by grain - 1; these belong to the waiting thread, but for the sessions
     std::unordered_map<std::int32_t, Outputs> kept_;  // came before their turn, while there is room
