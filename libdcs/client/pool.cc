@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <condition_variable>
 #include <cstdlib>
 #include <utility>
 
+#include <linux/futex.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/limits.h"
 #include "base/per_thread.h"
@@ -79,8 +82,8 @@ void Forks::after_in_child() {
     p.freed = new (p.freed) std::condition_variable;  // in its place: it counts waiters that are not here
     for (Pool *pool : p.pools) {
         for (auto &[number, session] : pool->sessions_) session.taking = false;
-        pool->group_under_way_ = pool->authorizing_ = false;
-        pool->waiting_.clear();
+        pool->authorizing_ = false;
+        pool->submitting_.abandon();
     }
     after_in_parent();
 }
@@ -173,12 +176,24 @@ void TakeResult::taken(std::span<const wire::GrainResult> results) {
 
 namespace {
 
-void tell(GroupedGrain &grain, GroupedGrain::State state) {
-    grain.state = state;
-    ::sem_post(&grain.changed);
+// Between two threads that come to a group.
+constexpr timespec gathering_pause = {.tv_sec = 0, .tv_nsec = 100'000};
+
+long futex(const std::atomic<std::uint32_t> &word, int operation, std::uint32_t value, const timespec *most) {
+    return ::syscall(SYS_futex, &word, operation, value, most, nullptr, 0);
 }
 
 }  // namespace
+
+void Bell::wait(std::uint32_t rung, const timespec *most) const {
+    const long waited = futex(rung_, FUTEX_WAIT_PRIVATE, rung, most);
+    DCS_REQUIRE(waited == 0 || errno == EAGAIN || errno == EINTR || errno == ETIMEDOUT, "a word that stands");
+}
+
+void Bell::ring() {
+    ++rung_;
+    (void)futex(rung_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr);
+}
 
 Group::Group(Pool &pool, GroupedGrainPtr own) : Group(pool) {
     leads_ = own_turn(own);
@@ -186,7 +201,7 @@ Group::Group(Pool &pool, GroupedGrainPtr own) : Group(pool) {
     let_others_come();
     std::uint64_t bytes = own->bytes;
     const Held held(process().mutex);
-    auto &waiting = pool.waiting_;
+    auto &waiting = pool.submitting_.waiting;
     grains_.reserve(1 + waiting.size());
     grains_.push_back(own);
     const auto joins = [&](const GroupedGrainPtr &other) {
@@ -197,48 +212,61 @@ Group::Group(Pool &pool, GroupedGrainPtr own) : Group(pool) {
         return true;
     };
     waiting.erase(std::remove_if(waiting.begin(), waiting.end(), joins), waiting.end());
-    pool.last_group_ = grains_.size();
+    pool.submitting_.last = grains_.size();
+    pool.submitting_.gathers = false;
 }
 
 bool Group::own_turn(const GroupedGrainPtr &own) {
     {
         const Held held(process().mutex);
-        if (!std::exchange(pool_.group_under_way_, true)) return true;
-        pool_.waiting_.push_back(own);
+        Submitting &now = pool_.submitting_;
+        if (!std::exchange(now.under_way, true)) return now.gathers = true;
+        if (now.waiting.size() <= 1) now.bell = std::make_shared<Bell>();
+        own->bell = now.bell;
+        now.waiting.push_back(own);
+        if (now.gathers && now.as_many_as_last()) now.enough.ring();
     }
-    while (::sem_wait(&own->changed) != 0) DCS_REQUIRE(errno == EINTR, "a semaphore that stands");
+    for (std::uint32_t rung = own->bell->rung(); own->state == GroupedGrain::waits; rung = own->bell->rung())
+        own->bell->wait(rung);
     return own->state == GroupedGrain::leads;
 }
 
 // Threads whose grains were together in the group before submit their next ones now.
 void Group::let_others_come() const {
-    const auto waiting = [this] {
-        const Held held(process().mutex);
-        return pool_.waiting_.size();
-    };
-    if (guarded(pool_.last_group_) == 1) return;
-    std::size_t before = 0;
-    do {
-        before = waiting();
-        ::sched_yield();
-    } while (waiting() > before);
+    Submitting &now = pool_.submitting_;
+    for (std::size_t before = 0;;) {
+        const std::uint32_t rung = now.enough.rung();
+        {
+            const Held held(process().mutex);
+            const std::size_t came = 1 + now.waiting.size();
+            if (now.as_many_as_last() || came == before) return;
+            before = came;
+        }
+        now.enough.wait(rung, &gathering_pause);
+    }
+}
+
+void Group::let_next_lead() {
+    const Held held(process().mutex);
+    Submitting &now = pool_.submitting_;
+    now.under_way = now.gathers = !now.waiting.empty();
+    if (!now.under_way) return;
+    now.waiting.front()->state = GroupedGrain::leads;
+    now.waiting.front()->bell->ring();
+    now.waiting.erase(now.waiting.begin());
 }
 
 Group::~Group() {
     if (!leads_) return;
-    {
-        const Held held(process().mutex);
-        auto &waiting = pool_.waiting_;
-        pool_.group_under_way_ = !waiting.empty();
-        if (!waiting.empty()) {
-            tell(*waiting.front(), GroupedGrain::leads);
-            waiting.erase(waiting.begin());
-        }
-    }
+    let_next_lead();
+    BellPtr last;
     for (std::size_t i = 1; i < grains_.size(); ++i) {
         grains_[i]->status = status;
-        tell(*grains_[i], GroupedGrain::done);
+        grains_[i]->state = GroupedGrain::done;
+        if (last && last != grains_[i]->bell) last->ring();
+        last = grains_[i]->bell;
     }
+    if (last) last->ring();
 }
 
 }  // namespace dcs::client

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -12,8 +13,6 @@
 #include <span>
 #include <string>
 #include <vector>
-
-#include <semaphore.h>
 
 #include "base/instant.h"
 #include "base/status.h"
@@ -55,6 +54,31 @@ class Group;
 class AuthTurn;
 struct GroupedGrain;
 struct Forks;
+
+// Wakes all threads that wait for it at once.
+class Bell {
+public:
+    std::uint32_t rung() const { return rung_; }
+    // Until it has rung more often than that, at most so long; it may return earlier.
+    void wait(std::uint32_t rung, const timespec *most = nullptr) const;
+    void ring();
+
+private:
+    std::atomic<std::uint32_t> rung_{0};
+};
+using BellPtr = std::shared_ptr<Bell>;
+
+// Of the threads that submit grains one by one (Group): one request at a time is under way.
+struct Submitting {
+    bool under_way = false, gathers = false;  // gathers: its thread waits for others to join it
+    std::size_t last = 1;                     // how many were together in the last one
+    std::vector<std::shared_ptr<GroupedGrain>> waiting;
+    BellPtr bell;  // of all that wait but the first, which leads next
+    Bell enough;   // of the thread that gathers
+
+    void abandon() { under_way = gathers = false, waiting.clear(); }
+    bool as_many_as_last() const { return 1 + waiting.size() >= last; }
+};
 
 struct Line {
     Transport transport;
@@ -154,9 +178,7 @@ private:
     dcs::client::RemotePtr remote_;
     dcs::Instant renewal_not_before_{};
     std::vector<std::weak_ptr<dcs::client::Line>> lines_;  // of all threads
-    bool group_under_way_ = false;                         // of GroupedGrain
-    std::size_t last_group_ = 1;                           // how many were in it
-    std::vector<std::shared_ptr<dcs::client::GroupedGrain>> waiting_;
+    dcs::client::Submitting submitting_;
 };
 
 template <class Submission> void d_pool::put_changes(Submission &to) const {
@@ -229,16 +251,11 @@ private:
 struct GroupedGrain {
     enum State : std::uint8_t { waits, leads, done };
 
-    GroupedGrain() { ::sem_init(&changed, 0, 0); }
-    ~GroupedGrain() { ::sem_destroy(&changed); }
-    GroupedGrain(const GroupedGrain &) = delete;
-    GroupedGrain &operator=(const GroupedGrain &) = delete;
-
     std::int32_t session = 0;
     wire::GrainOrder order;
     std::uint64_t bytes = 0;  // what it counts for against limits::batch_bytes
-    State state = waits;
-    sem_t changed;  // the state, by another thread
+    std::atomic<State> state = waits;
+    BellPtr bell;   // rings when another thread has changed the state
     Status status;  // once done
 };
 using GroupedGrainPtr = std::shared_ptr<GroupedGrain>;
@@ -259,6 +276,7 @@ private:
     explicit Group(Pool &pool) : pool_(pool) {}
     bool own_turn(const GroupedGrainPtr &own);
     void let_others_come() const;
+    void let_next_lead();
 
     Pool &pool_;
     bool leads_ = false;
