@@ -2,16 +2,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <condition_variable>
 #include <cstdlib>
 #include <utility>
 
-#include <linux/futex.h>
 #include <pthread.h>
 #include <sys/random.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/limits.h"
 #include "base/per_thread.h"
@@ -174,112 +170,20 @@ void TakeResult::taken(std::span<const wire::GrainResult> results) {
     for (const wire::GrainResult &result : results) session->grains.taken(result.grain);
 }
 
-namespace {
-
-// Between two threads that come to a group.
-constexpr timespec gathering_pause = {.tv_sec = 0, .tv_nsec = 100'000};
-
-long futex(const std::atomic<std::uint32_t> &word, int operation, std::uint32_t value, const timespec *most) {
-    return ::syscall(SYS_futex, &word, operation, value, most, nullptr, 0);
-}
-
-}  // namespace
-
-void Bell::wait(std::uint32_t rung, const timespec *most) const {
-    const long waited = futex(rung_, FUTEX_WAIT_PRIVATE, rung, most);
-    DCS_REQUIRE(waited == 0 || errno == EAGAIN || errno == EINTR || errno == ETIMEDOUT, "a word that stands");
-}
-
-void Bell::ring() {
-    ++rung_;
-    (void)futex(rung_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr);
-}
-
-Group::Group(Pool &pool, GroupedGrainPtr own) : Group(pool) {
-    leads_ = own_turn(own);
-    if (!leads_) return;
-    let_others_come();
-    std::uint64_t bytes = own->bytes;
-    const Held held(process().mutex);
-    auto &waiting = pool.submitting_.waiting;
-    grains_.reserve(1 + waiting.size());
-    grains_.push_back(own);
-    const auto joins = [&](const GroupedGrainPtr &other) {
-        if (other->session != own->session || grains_.size() == limits::batch_grains) return false;
-        if (bytes + other->bytes > limits::batch_bytes) return false;
-        bytes += other->bytes;
-        grains_.push_back(other);
-        return true;
-    };
-    waiting.erase(std::remove_if(waiting.begin(), waiting.end(), joins), waiting.end());
-    pool.submitting_.last = grains_.size();
-    pool.submitting_.gathers = false;
-}
-
-bool Group::own_turn(const GroupedGrainPtr &own) {
-    {
-        const Held held(process().mutex);
-        Submitting &now = pool_.submitting_;
-        if (!std::exchange(now.under_way, true)) return now.gathers = true;
-        if (now.waiting.size() <= 1) now.bell = std::make_shared<Bell>();
-        own->bell = now.bell;
-        now.waiting.push_back(own);
-        if (now.gathers && now.as_many_as_last()) now.enough.ring();
-    }
-    for (std::uint32_t rung = own->bell->rung(); own->state == GroupedGrain::waits; rung = own->bell->rung())
-        own->bell->wait(rung);
-    return own->state == GroupedGrain::leads;
-}
-
-// Threads whose grains were together in the group before submit their next ones now.
-void Group::let_others_come() const {
-    Submitting &now = pool_.submitting_;
-    for (std::size_t before = 0;;) {
-        const std::uint32_t rung = now.enough.rung();
-        {
-            const Held held(process().mutex);
-            const std::size_t came = 1 + now.waiting.size();
-            if (now.as_many_as_last() || came == before) return;
-            before = came;
-        }
-        now.enough.wait(rung, &gathering_pause);
-    }
-}
-
-void Group::let_next_lead() {
-    const Held held(process().mutex);
-    Submitting &now = pool_.submitting_;
-    now.under_way = now.gathers = !now.waiting.empty();
-    if (!now.under_way) return;
-    now.waiting.front()->state = GroupedGrain::leads;
-    now.waiting.front()->bell->ring();
-    now.waiting.erase(now.waiting.begin());
-}
-
-Group::~Group() {
-    if (!leads_) return;
-    let_next_lead();
-    BellPtr last;
-    for (std::size_t i = 1; i < grains_.size(); ++i) {
-        grains_[i]->status = status;
-        grains_[i]->state = GroupedGrain::done;
-        if (last && last != grains_[i]->bell) last->ring();
-        last = grains_[i]->bell;
-    }
-    if (last) last->ring();
-}
-
 }  // namespace dcs::client
 
 using namespace dcs;
 using namespace dcs::client;
 
 d_pool::d_pool(PoolOptions options)
-    : options_(std::move(options)), patience_s_(options_.patience_s), number_([this] {
+    : options_(std::move(options)),
+      patience_s_(options_.patience_s),
+      number_([this] {
           const Held held(process().mutex);
           process().pools.push_back(this);
           return ++process().opened;
-      }()) {}
+      }()),
+      submitting_(process().mutex) {}
 
 d_pool::~d_pool() {
     std::vector<std::shared_ptr<Line>> lines;

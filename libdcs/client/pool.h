@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <ctime>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -17,6 +16,7 @@
 #include "base/instant.h"
 #include "base/status.h"
 #include "client/grains_of_run.h"
+#include "client/grouped.h"
 #include "client/transport.h"
 #include "dcs.h"
 #include "wire/user_calls.h"
@@ -50,35 +50,8 @@ struct OpenSession {
 struct Remote;
 using RemotePtr = std::shared_ptr<const Remote>;
 class TakeResult;
-class Group;
 class AuthTurn;
-struct GroupedGrain;
 struct Forks;
-
-// Wakes all threads that wait for it at once.
-class Bell {
-public:
-    std::uint32_t rung() const { return rung_; }
-    // Until it has rung more often than that, at most so long; it may return earlier.
-    void wait(std::uint32_t rung, const timespec *most = nullptr) const;
-    void ring();
-
-private:
-    std::atomic<std::uint32_t> rung_{0};
-};
-using BellPtr = std::shared_ptr<Bell>;
-
-// Of the threads that submit grains one by one (Group): one request at a time is under way.
-struct Submitting {
-    bool under_way = false, gathers = false;  // gathers: its thread waits for others to join it
-    std::size_t last = 1;                     // how many were together in the last one
-    std::vector<std::shared_ptr<GroupedGrain>> waiting;
-    BellPtr bell;  // of all that wait but the first, which leads next
-    Bell enough;   // of the thread that gathers
-
-    void abandon() { under_way = gathers = false, waiting.clear(); }
-    bool as_many_as_last() const { return 1 + waiting.size() >= last; }
-};
 
 struct Line {
     Transport transport;
@@ -121,6 +94,7 @@ public:
     void note_epoch(std::uint64_t epoch);
 
     void session_opened(int number, dcs::client::OpenSession as);
+    dcs::client::Submitting &submitting() { return submitting_; }
     void submitted(int number, const std::vector<int> &grains, const dcs::wire::Done &done);
     void session_closed(int number);
     dcs::Status resume_failed(int number, bool in_order);
@@ -159,7 +133,6 @@ private:
     Again again_in(int session) const;
 
     friend class dcs::client::TakeResult;
-    friend class dcs::client::Group;
     friend class dcs::client::AuthTurn;
     friend struct dcs::client::Forks;
 
@@ -244,43 +217,6 @@ private:
     std::optional<std::size_t> without_result_;
     bool holds_ = false;
     Status status_;
-};
-
-// A grain that a thread submits by itself. Those of one session that threads submit while another is on its way go
-// together in the next request: they share its round trip and its commit.
-struct GroupedGrain {
-    enum State : std::uint8_t { waits, leads, done };
-
-    std::int32_t session = 0;
-    wire::GrainOrder order;
-    std::uint64_t bytes = 0;  // what it counts for against limits::batch_bytes
-    std::atomic<State> state = waits;
-    BellPtr bell;   // rings when another thread has changed the state
-    Status status;  // once done
-};
-using GroupedGrainPtr = std::shared_ptr<GroupedGrain>;
-
-// The turn of one thread to submit: `own`, and those that wait with it.
-class Group {
-public:
-    // Waits until it is this thread's turn, or another thread has submitted it.
-    Group(Pool &pool, GroupedGrainPtr own);
-    ~Group();  // they are all done: with `status`
-    Group(const Group &) = delete;
-    Group &operator=(const Group &) = delete;
-
-    const std::vector<GroupedGrainPtr> &grains() const { return grains_; }  // none: another thread has
-    Status status = fail(Code::internal, "the library gave up a submission");
-
-private:
-    explicit Group(Pool &pool) : pool_(pool) {}
-    bool own_turn(const GroupedGrainPtr &own);
-    void let_others_come() const;
-    void let_next_lead();
-
-    Pool &pool_;
-    bool leads_ = false;
-    std::vector<GroupedGrainPtr> grains_;
 };
 
 }  // namespace dcs::client

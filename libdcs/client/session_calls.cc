@@ -112,7 +112,7 @@ bool concerns_all(const Status &s) { return s || s.code == Code::unreachable || 
 
 Status submit_grouped(Pool &pool, const GroupedGrainPtr &own, LocalFiles &files) {
     {
-        Group group(pool, own);
+        Group group(pool.submitting(), own);
         if (group.grains().size() == 1) return group.status = submit_alone(pool, *own, files);
         if (!group.grains().empty()) own->status = group.status = submit_group(pool, group.grains());
     }

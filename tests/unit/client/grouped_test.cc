@@ -25,7 +25,7 @@ GroupedGrainPtr grain_of(int session, std::uint64_t bytes = 100) {
 // The first that is submitted is on its way; then others come, whose threads keep the sizes of the groups they led.
 struct Crowd {
     Pool pool{PoolOptions{}};
-    std::unique_ptr<Group> under_way = std::make_unique<Group>(pool, grain_of(1));
+    std::unique_ptr<Group> under_way = std::make_unique<Group>(pool.submitting(), grain_of(1));
     std::vector<GroupedGrainPtr> late;
     std::vector<std::size_t> led;
     std::mutex mutex;
@@ -34,7 +34,7 @@ struct Crowd {
     void come(GroupedGrainPtr grain) {
         late.push_back(grain);
         threads.emplace_back([this, mine = std::move(grain)]() mutable {
-            Group group(pool, std::move(mine));
+            Group group(pool.submitting(), std::move(mine));
             if (group.grains().empty()) return;
             group.status = fail(Code::limit, "of its group");
             const std::lock_guard lock(mutex);
