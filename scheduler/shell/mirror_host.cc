@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/failpoint.h"
+#include "base/files.h"
 #include "base/planted.h"
 #include "daemon/log.h"
 #include "scheduler/core/authorise.h"
@@ -100,8 +101,7 @@ Status AttachedFile::write_line(const char *word, std::uint64_t number) {
     char line[line_bytes + 1];
     constexpr int digits = number_digits;
     std::snprintf(line, sizeof line, "%s%0*" PRIu64 "\n%0*" PRIu64 "\n", word, digits, number, digits, epoch_);
-    const bool written = ::pwrite(fd_.get(), line, line_bytes, 0) == static_cast<ssize_t>(line_bytes);
-    if (!written || ::fdatasync(fd_.get()) != 0) return fail(Code::io_error, std::strerror(errno));
+    if (!pwrite_all(fd_.get(), {line, line_bytes}, 0) || ::fdatasync(fd_.get()) != 0) return fail(Code::io_error, std::strerror(errno));
     return Status::ok();
 }
 
