@@ -25,7 +25,7 @@ Result<wire::AnyMessage> converse(Pool &pool, const wire::AnyMessage &request, H
         token = token_for(pool, how.with);
     }
     if (!token) return token.status();
-    return exchange(pool, request, {std::move(*token), how.for_ever, how.refused_grain});
+    return exchange(pool, request, {std::move(*token), how.for_ever, how.refused_grain, how.waited});
 }
 
 Status check_user(const char *user) {

@@ -19,6 +19,7 @@ struct How {
     With with = With::token;
     bool for_ever = false;                  // a blocking wait
     std::int32_t *refused_grain = nullptr;  // gets the grain of a batch that an error is about
+    Duration waited = {};                   // already, of the pool's patience
 };
 
 // Any reply but ErrorReply, which becomes a Status.

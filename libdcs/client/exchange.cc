@@ -211,7 +211,7 @@ Result<wire::AnyMessage> exchange(Pool &pool, const wire::AnyMessage &request, c
     Terms terms;
     terms.request = next_request_id();
     terms.token = how.token;
-    terms.patience = pool.patience();
+    terms.patience = std::max(Duration{pool.patience().ns - how.waited.ns}, Duration{});
     terms.silence = silence_of(terms.patience);
     terms.for_ever = how.for_ever;
     terms.met = pool.scheduler_met();

@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/limits.h"
 #include "base/require.h"
 
@@ -36,18 +37,23 @@ void Bell::ring() {
     (void)futex(rung_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr);
 }
 
-Group::Group(Submitting &pool, GroupedGrainPtr own) : Group(pool) {
+Group::Group(Submitting &pool, GroupedGrainPtr own, Duration patience) : Group(pool) {
+    own->came = boot_clock();
     leads_ = own_turn(own);
     if (!leads_) return;
     let_others_come();
     std::uint64_t bytes = own->bytes;
     const std::lock_guard held(pool_.mutex);
+    sent_ = boot_clock();
+    waited_ = pool.waited_in_trouble(*own, sent_);
+    too_late_ = waited_ > Duration{} && waited_ >= patience;
     auto &waiting = pool.waiting;
     grains_.reserve(1 + waiting.size());
     grains_.push_back(own);
     const auto joins = [&](const GroupedGrainPtr &other) {
         if (other->session != own->session || grains_.size() == limits::batch_grains) return false;
         if (bytes + other->bytes > limits::batch_bytes) return false;
+        if (too_late_ && pool.waited_in_trouble(*other, sent_) < patience) return false;
         bytes += other->bytes;
         grains_.push_back(other);
         return true;
@@ -87,6 +93,8 @@ void Group::let_others_come() const {
 
 void Group::let_next_lead() {
     const std::lock_guard held(pool_.mutex);
+    if (status.code != Code::unreachable && status.code != Code::broken) pool_.trouble_since = Instant::never();
+    else pool_.trouble_since = std::min(pool_.trouble_since, sent_);
     pool_.under_way = pool_.gathers = !pool_.waiting.empty();
     if (!pool_.under_way) return;
     pool_.waiting.front()->state = GroupedGrain::leads;

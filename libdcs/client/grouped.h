@@ -1,5 +1,6 @@
 #pragma once
 // Threads of one program that submit grains one by one: what they submit at the same time goes in one request.
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/instant.h"
 #include "base/status.h"
 #include "wire/batch_calls.h"
 
@@ -35,6 +37,7 @@ struct GroupedGrain {
     wire::GrainOrder order;
     std::uint64_t bytes = 0;  // what it counts for against limits::batch_bytes
     std::atomic<State> state = waits;
+    Instant came;
     BellPtr bell;   // rings when another thread has changed the state
     Status status;  // once done
 };
@@ -48,23 +51,30 @@ struct Submitting {
     bool under_way = false, gathers = false;  // gathers: its thread waits for others to join it
     std::size_t last = 1;                     // how many were together in the last one
     std::vector<GroupedGrainPtr> waiting;
-    BellPtr bell;  // of all that wait but the first, which leads next
-    Bell enough;   // of the thread that gathers
+    BellPtr bell;                              // of all that wait but the first, which leads next
+    Bell enough;                               // of the thread that gathers
+    Instant trouble_since = Instant::never();  // when the first was sent of those without an answer
 
     void abandon() { under_way = gathers = false, waiting.clear(); }
     bool as_many_as_last() const { return 1 + waiting.size() >= last; }
+    Duration waited_in_trouble(const GroupedGrain &grain, Instant now) const {
+        return trouble_since > now ? Duration{} : now - std::max(trouble_since, grain.came);
+    }
 };
 
 // The turn of one thread to submit: `own`, and those that wait with it.
 class Group {
 public:
-    // Waits until it is this thread's turn, or another thread has submitted it.
-    Group(Submitting &pool, GroupedGrainPtr own);
+    // Waits until it is this thread's turn, or another thread has submitted it. What it waits while the scheduler does
+    // not answer counts against the patience.
+    Group(Submitting &pool, GroupedGrainPtr own, Duration patience);
     ~Group();  // they are all done: with `status`
     Group(const Group &) = delete;
     Group &operator=(const Group &) = delete;
 
     const std::vector<GroupedGrainPtr> &grains() const { return grains_; }  // none: another thread has
+    Duration waited() const { return waited_; }                             // of the patience
+    bool too_late() const { return too_late_; }                             // nothing is left of it
     Status status = fail(Code::internal, "the library gave up a submission");
 
 private:
@@ -74,7 +84,9 @@ private:
     void let_next_lead();
 
     Submitting &pool_;
-    bool leads_ = false;
+    bool leads_ = false, too_late_ = false;
+    Duration waited_;
+    Instant sent_;
     std::vector<GroupedGrainPtr> grains_;
 };
 

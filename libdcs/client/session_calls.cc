@@ -92,29 +92,33 @@ Status close_session(Pool &pool, int number) {
 // A larger grain is sent while others are.
 constexpr std::uint64_t most_in_group = 64 * 1024;
 
-Status submit_alone(Pool &pool, GroupedGrain &grain, LocalFiles &files) {
+Status submit_alone(Pool &pool, GroupedGrain &grain, LocalFiles &files, Duration waited = {}) {
     wire::Gexec request{.session = grain.session, .grain = grain.order.grain};
     pool.put_changes(request);
     request.spec = std::move(grain.order.spec);
-    return files.submit(pool, wire::AnyMessage(std::move(request)));
+    return files.submit(pool, wire::AnyMessage(std::move(request)), How{.waited = waited});
 }
 
 // All of them happen or none.
-Status submit_group(Pool &pool, const std::vector<GroupedGrainPtr> &grains) {
-    wire::GexecMany request{.session = grains.front()->session};
+Status submit_group(Pool &pool, const Group &group) {
+    wire::GexecMany request{.session = group.grains().front()->session};
     pool.put_changes(request);
-    for (const GroupedGrainPtr &grain : grains) request.orders.push_back(grain->order);
-    return LocalFiles().submit(pool, wire::AnyMessage(std::move(request)));
+    for (const GroupedGrainPtr &grain : group.grains()) request.orders.push_back(grain->order);
+    return LocalFiles().submit(pool, wire::AnyMessage(std::move(request)), How{.waited = group.waited()});
 }
+
+constexpr const char *no_answer_to_others =
+    "the scheduler did not answer what other threads of this program submitted before, as long as this call may take";
 
 // A refusal may be about one of a group, or only about so many: each asks for itself then.
 bool concerns_all(const Status &s) { return s || s.code == Code::unreachable || s.code == Code::broken; }
 
 Status submit_grouped(Pool &pool, const GroupedGrainPtr &own, LocalFiles &files) {
     {
-        Group group(pool.submitting(), own);
-        if (group.grains().size() == 1) return group.status = submit_alone(pool, *own, files);
-        if (!group.grains().empty()) own->status = group.status = submit_group(pool, group.grains());
+        Group group(pool.submitting(), own, pool.patience());
+        if (group.too_late()) return group.status = fail(Code::unreachable, no_answer_to_others);
+        if (group.grains().size() == 1) return group.status = submit_alone(pool, *own, files, group.waited());
+        if (!group.grains().empty()) own->status = group.status = submit_group(pool, group);
     }
     return concerns_all(own->status) ? own->status : submit_alone(pool, *own, files);
 }

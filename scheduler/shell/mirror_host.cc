@@ -101,7 +101,8 @@ Status AttachedFile::write_line(const char *word, std::uint64_t number) {
     char line[line_bytes + 1];
     constexpr int digits = number_digits;
     std::snprintf(line, sizeof line, "%s%0*" PRIu64 "\n%0*" PRIu64 "\n", word, digits, number, digits, epoch_);
-    if (!pwrite_all(fd_.get(), {line, line_bytes}, 0) || ::fdatasync(fd_.get()) != 0) return fail(Code::io_error, std::strerror(errno));
+    if (!pwrite_all(fd_.get(), {line, line_bytes}, 0) || ::fdatasync(fd_.get()) != 0)
+        return fail(Code::io_error, std::strerror(errno));
     return Status::ok();
 }
 

@@ -51,8 +51,9 @@ def transport(world):
     for rsync in ("rsync --server -logDtpre.iLsfxCIvu . .", "/usr/bin/rsync --server --sender -e. . out"):  # it would wait for ever
         run("dcs", "ssh", "any", rsync, code=255)
         assert about(world.said, "rsync --transferfile dcs map --file"), world.said
-    run("dcs", "ssh", "any", code=255)
-    assert about(world.said, "CMD is missing")
+    for words, missing in ((("any",), "CMD"), ((), "HOST"), (("--memory", "1G"), "HOST")):
+        run("dcs", "ssh", *words, code=255)
+        assert about(world.said, missing + " is missing"), world.said
     child = subprocess.Popen(["dcs", "ssh", "any", "echo begun >begun; sleep 1000"], cwd=world.work, env=world.env, stdin=subprocess.DEVNULL)
     wait_for("the grain", lambda: world.count("begun"), timeout=300)
     child.send_signal(signal.SIGTERM)  # as parallel ends a job

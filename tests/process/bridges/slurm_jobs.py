@@ -245,15 +245,16 @@ def refusals(slurm):
     for words, wanted in ((["--nodes=2"], "--nodes=2 one host --cpus-per-task"), (["--gres=GPU:1"], "--gres GPU name"),
                           (["-H"], "-H --dependency DCS_JOBS_IGNORE=hold"), (["--nodesx"], "unknown option --nodesx --help"),
                           (["--dependency=afterok:99999"], "there is no job 99999"), (["--mem=lots"], "--mem lots 4G"),
-                          (["-a", "5-1"], "--array 5-1"), (["-C", "nosuch"], "--constraint=nosuch"), (["-o", "%N.out"], "%N")):
+                          (["-a", "5-1"], "--array 5-1 ends before it begins"), (["-C", "nosuch"], "--constraint=nosuch"), (["-o", "%N.out"], "%N")):
         assert about(slurm.refused("sbatch", *words, "--wrap", "true"), wanted), (words, slurm.said)
     assert about(slurm.refused("sbatch", data="echo no interpreter\n"), "first line interpreter")
     assert about(slurm.refused("sbatch", "nosuch.sh"), "nosuch.sh cannot be read")
     slurm.refused("sbatch", "--test-only", "--wrap", "true", env={"DCS_JOBS_IGNORE": "test-only"})  # it would run
     assert "DCS_JOBS_IGNORE" not in slurm.said
     assert slurm.run("squeue", "-h") == ""
-    job = slurm.run("sbatch", "--parsable", "--account=x", "-p", "short", "--mail-type=END", "--mail-user=a", "-onosuch/o", "-enosuch/e", "-H", "--wrap", "true", env={"DCS_JOBS_IGNORE": "hold"})
-    for words in ("--account no effect accounts", "--partition=short no host class", "--mail-type, --mail-user have no effect: no mail", "-H DCS_JOBS_IGNORE"):
+    job = slurm.run("sbatch", "--parsable", "--account=x", "-p", "short", "--mail-type=END", "--mail-user=a", "-onosuch/o", "-enosuch/e", "-H", "--wrap", "true",
+                    env={"DCS_JOBS_IGNORE": "hold", "SBATCH_TIMELIMIT": "1"})
+    for words in ("SBATCH_TIMELIMIT has no effect: options are given", "--account no effect accounts", "--partition=short no host class", "--mail-type, --mail-user have no effect: no mail", "-H DCS_JOBS_IGNORE"):
         assert about(slurm.said, words), slurm.said
     assert slurm.said.count("no mail is sent") == slurm.said.count("there is no directory") == 1, slurm.said
     ended(slurm, job, "FAILED")

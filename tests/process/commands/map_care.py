@@ -188,6 +188,8 @@ def without_output(pool, folder):
     assert pool.dcs("grain", "ls", "last", "--state", "failed", "-o", "name").stdout.decode().split() == [f"{number}:2"]
     assert pool.json("session", "show", "last")["session"]["failed"] == 1
     assert tells(pool.dcs("grain", "explain", f"{number}:2").stdout, "failed on code 0 without making the file out"), number
+    rows = pool.json("grain", "ls", str(number))["grains"] + [pool.json("grain", "show", f"{number}:2")["grain"]]
+    assert [row["failed"] for row in rows if row["grain"] == 2] == [True, True], rows
     assert "without" not in pool.dcs("grain", "explain", f"{number}:1").stdout.decode()
     assert sorted(row.split("\t")[0] + row.split("\t")[6] for row in read_text(os.path.join(folder, "lacks")).splitlines()[1:]) == ["10", "21"]
     write(folder, "cured")

@@ -56,7 +56,8 @@ def beside_parallel(pool, directory):
                  "-k --retries 2 -- echo {} {-1} {1.} ::: q.x r :::: two two", "-k --tag -- echo hi {#} ::: a b ::: c",
                  "-k --timeout 100 -- echo {1} {2} ::: 1 2 :::+ a b ::: x y", "-k --colsep \\t -a two --wd /tmp -- echo x{1}y{2}z",
                  "-k -n 3 --tag -- echo a {} b{}c {1} ::: 1 2 3 4 5 6 7", "-k -n2 -- echo ::: a b c ::: x", "-k -n 2 -a two -- echo {2}{1}{#}",
-                 "-k -n 2 --colsep , -- echo {1}-{2/}-{3}-{4} ::: a,1 b,2 c,3", "-k -n 2 --colsep , -- echo {} ::: a,1 b,2 c,3", "-k -n2 --colsep , -- echo {#} ::: a,1 b,2"):
+                 "-k -n 2 --colsep , -- echo {1}-{2/}-{3}-{4} ::: a,1 b,2 c,3", "-k -n 2 --colsep , -- echo {} ::: a,1 b,2 c,3", "-k -n2 --colsep , -- echo {#} ::: a,1 b,2",
+                 "-k --colsep , -- printf [%s] ::: ,f, x,, , z", "-k -n 2 -- printf [%s] {1} {2} ::: 1 2 3", "-k -- echo {//} ::: p/ a/b/"):
         words = [word.replace("\\\\", "\\") for word in line.split(" ")]
         ours = pool.dcs("map", *words, cwd=directory)
         if os.path.exists("/usr/bin/env_parallel"):  # GNU parallel; moreutils has a program of the same name

@@ -25,19 +25,22 @@ GroupedGrainPtr grain_of(int session, std::uint64_t bytes = 100) {
 // The first that is submitted is on its way; then others come, whose threads keep the sizes of the groups they led.
 struct Crowd {
     Pool pool{PoolOptions{}};
-    std::unique_ptr<Group> under_way = std::make_unique<Group>(pool.submitting(), grain_of(1));
+    std::unique_ptr<Group> under_way = std::make_unique<Group>(pool.submitting(), grain_of(1), seconds(30));
     std::vector<GroupedGrainPtr> late;
     std::vector<std::size_t> led;
+    int too_late = 0, waited = 0;
     std::mutex mutex;
     std::vector<std::thread> threads;
 
-    void come(GroupedGrainPtr grain) {
+    void come(GroupedGrainPtr grain, Duration patience = seconds(1000)) {
         late.push_back(grain);
-        threads.emplace_back([this, mine = std::move(grain)]() mutable {
-            Group group(pool.submitting(), std::move(mine));
+        threads.emplace_back([this, patience, mine = std::move(grain)]() mutable {
+            Group group(pool.submitting(), std::move(mine), patience);
             if (group.grains().empty()) return;
-            group.status = fail(Code::limit, "of its group");
+            group.status = group.too_late() ? fail(Code::unreachable, "") : fail(Code::limit, "of its group");
             const std::lock_guard lock(mutex);
+            too_late += group.too_late();
+            waited += group.waited() > Duration{};
             led.push_back(group.grains().size());
         });
         while (late.back().use_count() < 3) std::this_thread::yield();  // its thread's, the pool's and ours: it waits
@@ -72,6 +75,24 @@ TEST_CASE("a group is of one session, and no larger than a request may be") {
     crowd.come(grain_of(1, 100));
     crowd.go_on();
     CHECK(crowd.led == std::vector<std::size_t>{1, 2, 2});
+}
+
+TEST_CASE("time in which the scheduler does not answer is of the patience of all threads that wait") {
+    Crowd crowd;
+    const bool patient = GENERATE(true, false);
+    for (int i = 0; i < 4; ++i) crowd.come(grain_of(1), patient ? seconds(1000) : Duration{1});
+    SECTION("the first was not answered") {
+        crowd.under_way->status = fail(GENERATE(Code::unreachable, Code::broken), "");
+        crowd.go_on();
+        CHECK(crowd.too_late == !patient);
+        CHECK(crowd.waited == 1);
+    }
+    SECTION("the first was refused") {
+        crowd.under_way->status = fail(Code::limit, "");
+        crowd.go_on();
+        CHECK(crowd.too_late + crowd.waited == 0);
+    }
+    CHECK(crowd.led == std::vector<std::size_t>{4});
 }
 
 TEST_CASE("threads submit each grain once, and each gets its own refusal") {

@@ -42,7 +42,9 @@ TEST_CASE("the other placeholders are GNU parallel's") {
     CHECK(words_of({"{.}", "{/}", "{//}", "{/.}"}, "plain", 1) == Words{"plain", "plain", ".", "plain"});
     CHECK(words_of({"{.}", "{/}", "{//}"}, "a.b/c", 1) == Words{"a.b/c", "c", "a.b"});
     CHECK(words_of({"{//}", "{/}"}, "/etc", 1) == Words{"/", "etc"});
-    CHECK(words_of({"{/}", "{//}"}, "dir/", 1) == Words{"", "dir"});
+    CHECK(words_of({"{/}", "{//}"}, "dir/", 1) == Words{"", "."});
+    CHECK(words_of({"{//}", "{/}"}, "a/dir//", 1) == Words{"a", ""});
+    CHECK(words_of({"{//}"}, "//", 1) == Words{"/"});
     // Only they count, and what was put in is not looked at again.
     CHECK(words_of({"{x}", "{", "{/", "{%}"}, "in", 1) == Words{"{x}", "{", "{/", "{%}", "in"});
     CHECK(words_of({"{}{#}"}, "{#}", 3) == Words{"{#}3"});

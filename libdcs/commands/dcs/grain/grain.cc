@@ -79,6 +79,11 @@ void print_table(const ChosenGrains &chosen) {
     print_logs(chosen);
 }
 
+// A grain that did not make its outputs has failed, too.
+JsonObject json_of(const wire::GrainRow &row) {
+    return JsonObject().add_members(wire::to_json(row)).add("failed", is_failed(row));
+}
+
 // As print_document, row by row: DetailedRows holds only some of them.
 int print_json(const Call &call, const ChosenGrains &chosen) {
     DetailedRows details(chosen.grains.rows);
@@ -86,7 +91,7 @@ int print_json(const Call &call, const ChosenGrains &chosen) {
     for (std::size_t i = 0; i < chosen.grains.rows.size(); ++i) {
         const auto row = details.at(i);
         if (!row) return call.fail(call_failure("grain " + chosen.name(i), row.status()));
-        std::printf("%s%s", before, wire::to_json(*row).c_str());
+        std::printf("%s%s", before, json_of(*row).text().c_str());
         before = ",";
     }
     std::printf("%s]}\n", chosen.grains.rows.empty() ? before : "");
@@ -159,9 +164,8 @@ int show_grain(const Call &call) {
         if (info.grains.empty()) return call.fail(not_found_failure("there is no grain " + chosen.name(i)));
         const auto times = all_times.of(info.grains[0]);
         if (call.format == Format::json) {
-            const JsonObject json =
-                JsonObject().add_members(wire::to_json(info.grains[0])).add_members(json_of(times ? &*times : nullptr));
-            print_document("dcs.grain.show/1", "grain", json.text());
+            JsonObject json = json_of(info.grains[0]);
+            print_document("dcs.grain.show/1", "grain", json.add_members(json_of(times ? &*times : nullptr)).text());
         } else {
             if (i > 0) std::printf("\n");
             info.grains[0].state = chosen.state(i);

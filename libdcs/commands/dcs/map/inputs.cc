@@ -120,10 +120,13 @@ Status divide(std::vector<Inputs> &rows, const std::string &separator) {
     }
     for (Inputs &row : rows) {
         Inputs columns;
-        for (const std::string &input : row)
-            for (std::sregex_token_iterator at(input.begin(), input.end(), expression, -1), end; at != end; ++at)
-                columns.push_back(trimmed(at->str()));
-        row = columns.empty() ? Inputs{""} : columns;
+        for (const std::string &input : row) {
+            auto from = input.begin();
+            for (std::sregex_iterator at(from, input.end(), expression), end; at != end; from = (*at++)[0].second)
+                columns.push_back(trimmed({from, (*at)[0].first}));
+            columns.push_back(trimmed({from, input.end()}));
+        }
+        row = std::move(columns);
     }
     return Status::ok();
 }

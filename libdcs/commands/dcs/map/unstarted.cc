@@ -154,6 +154,9 @@ void MapWork::not_submitted(const std::string &which, int error) {
             "new session, with everything as it is now";
     if (error == D_E_LIMIT && failure.message.find(" unfinished grains") != std::string::npos)
         failure.hint = "-j N submits no more than N at a time";
+    if (error == D_E_LIMIT && failure.message.find(" gargv and genvv ") != std::string::npos)
+        failure.hint =
+            "these are the words of a grain's command and its environment: a smaller -n gives it fewer inputs";
     if (error == D_E_BROKEN || error == D_E_UNREACHABLE)
         failure.hint =
             (failure.hint.empty() ? "" : failure.hint + "; ") + std::string("run the same command again to continue");

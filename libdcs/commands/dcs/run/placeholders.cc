@@ -39,14 +39,29 @@ std::string without_extension(const std::string &path) {
 }
 
 std::string directory_of(const std::string &path) {
-    const std::size_t slash = path.rfind('/');
+    const std::size_t end = path.find_last_not_of('/');  // of "a/" it is that of "a"
+    if (end == std::string::npos) return path.empty() ? "." : "/";
+    const std::size_t slash = path.rfind('/', end);
     if (slash == std::string::npos) return ".";
     return slash == 0 ? "/" : path.substr(0, slash);
 }
 
+// {2} of one input, {-3} of two.
+bool has_column(const std::vector<std::string> &columns, int number) {
+    return number != 0 && std::abs(number) <= static_cast<int>(columns.size());
+}
+
 std::string column(const std::vector<std::string> &columns, int number) {
-    const int count = static_cast<int>(columns.size()), index = number < 0 ? count + number : number - 1;
-    return number == 0 || index < 0 || index >= count ? "" : columns[static_cast<std::size_t>(index)];
+    if (!has_column(columns, number)) return "";
+    return columns[static_cast<std::size_t>(number < 0 ? static_cast<int>(columns.size()) + number : number - 1)];
+}
+
+int column_number(std::string_view placeholder) { return std::atoi(placeholder.data() + 1); }
+
+// Of a word that is a placeholder and no more: whether there is what it names, also among a last grain's fewer inputs.
+bool has_input(const std::string &placeholder, const std::vector<std::string> &columns) {
+    const int number = column_number(placeholder);
+    return number == 0 || has_column(columns, number);
 }
 
 std::string meaning_of(std::string_view placeholder, const std::string &input, std::int32_t number) {
@@ -54,7 +69,7 @@ std::string meaning_of(std::string_view placeholder, const std::string &input, s
         const std::size_t digits = placeholder.find_first_not_of("-0123456789", 1);
         if (digits == 1) return meaning_of(placeholder, shown_input(input), number);
         const std::string form = "{" + std::string(placeholder.substr(digits));
-        return meaning_of(form, column(columns_of(input), std::atoi(placeholder.data() + 1)), number);
+        return meaning_of(form, column(columns_of(input), column_number(placeholder)), number);
     }
     if (placeholder == "{#}") return std::to_string(number);
     if (placeholder == "{.}") return without_extension(input);
@@ -87,6 +102,11 @@ std::vector<std::string> words_of(const std::vector<std::string> &command, const
     for (const std::string &word : command) {
         if (spread && word == "{}") {
             words.insert(words.end(), all.begin(), all.end());
+            replaced = true;
+            continue;
+        }
+        const bool alone = !word.empty() && placeholder_at(word, 0, columns).size() == word.size();
+        if (spread && alone && !has_input(word, all)) {
             replaced = true;
             continue;
         }

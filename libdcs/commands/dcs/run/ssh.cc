@@ -49,12 +49,12 @@ bool is_rsync_server(const std::string &text) {
 
 int ssh(const Call &call) {
     std::vector<std::string> words = call.arguments.words;
-    const std::string name = words.front();
-    words.erase(words.begin());
+    const std::string name = words.empty() ? "" : words.front();
+    if (!words.empty()) words.erase(words.begin());
     if (!words.empty() && words.front() == "--") words.erase(words.begin());
     if (words.empty())
-        return call.fail(
-            usage_failure("dcs ssh: CMD is missing", "there is no shell at a terminal: `dcs ssh HOST CMD`"));
+        return call.fail(usage_failure("dcs ssh: " + std::string(name.empty() ? "HOST" : "CMD") + " is missing",
+                                       "there is no shell at a terminal: `dcs ssh HOST CMD`"));
     const std::string text = joined(words, " ");
     if (is_rsync_server(text))
         return call.fail(

@@ -278,6 +278,7 @@ def sbatch(words: Sequence[str]) -> int:
     hold = holding.condition(after, any_of_them, begin(last(values, "begin") or "now"),
                              yes_or_no(last(values, "kill-on-invalid-dep") or "no"))
     if "quiet" not in values:
+        options.noted.update((name, "options are given as words or in the script") for name in sorted(os.environ) if name.startswith("SBATCH_"))
         holding.warn_of_outputs("sbatch", batch.paths(1, 1, batch.tasks[0] if batch.tasks else None))
         options.say_notes()
     jobs = holding.submit("sbatch", registry, batch, hold)

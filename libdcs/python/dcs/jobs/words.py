@@ -185,7 +185,9 @@ def task_list(text: str, what: str) -> List[int]:
         if not found or (found[3] and int(found[3]) == 0):
             raise Wrong(f"{what}: {text!r} is not a list of tasks such as 1-10, 0-20:5 or 1,3,5")
         first, end = int(found[1]), int(found[2] or found[1])
-        if end < first or end - first > 1_000_000:
+        if end < first:
+            raise Wrong(f"{what}: {part!r} ends before it begins")
+        if end - first > 1_000_000:
             raise Wrong(f"{what}: {part!r} is not a range of at most a million tasks")
         numbers += range(first, end + 1, int(found[3] or 1))
     if len(set(numbers)) != len(numbers):
