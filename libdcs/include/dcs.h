@@ -32,8 +32,8 @@
  * Thread-safe: all calls except d_pool_close; each thread has a separate connection to each pool, closed when the
  * thread ends. Grains that several threads submit at the same time, one a call, share requests. After a fork the
  * child continues with the same token and sessions over new connections; what was not reported before the fork is
- * reported to the parent and to the child. Signals do not interrupt a call, and no call
- * raises SIGPIPE. pthread_cancel does not end a thread in a call, also in a wait, but after it.
+ * reported to the parent and to the child. Signals do not interrupt a call, and no call raises SIGPIPE.
+ * pthread_cancel (deferred, as is the default) ends no thread in a call, also not in a wait, but after it.
  *
  * Structs that a program fills or reads begin with struct_size, their length as the program was compiled; the
  * d_..._init calls set it and all defaults. A struct that is only zeroed is D_E_INVALID. Later versions add fields at
