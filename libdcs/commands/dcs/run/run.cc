@@ -374,10 +374,9 @@ Examples:
     .notes = R"(CMD is looked up in PATH and runs in the current directory with the current environment, without a
 shell. With --file or --output it runs in a separate directory instead. With --image it is looked up in the image, and
 --cwd is a directory there; without --cwd it runs in a separate directory. Standard input is read to its end
-first (1 GiB at most; not a terminal, and not with -n). The session of the grain is removed at the end;
-Ctrl-C kills the grain, as does the end of the terminal; if `dcs run` itself is killed, the grain runs on
-(`dcs session ls`), and the same command starts another one. With --detach neither happens: `dcs session close N` stops
-the grain, `clean N` removes it.
+first (1 GiB at most; not a terminal, and not with -n). The session of the grain is removed at the end. Ctrl-C and the
+end of the terminal kill the grain; a `dcs run` that is killed leaves it running (`dcs session ls`). With --detach it
+stays until `dcs session close N` stops it and `clean N` removes it.
 A session whose grain has ended is closed when a further one would exceed the policy's sessions_per_user; outputs stay.
 
 Outputs are printed whole when the grain has ended, exactly once. With --live, or if standard output is a terminal,
