@@ -60,8 +60,12 @@ void hand_over(Draft &d, const ReportHandedOver &in) {
 }
 
 void backup_closed(Draft &d, ConnId conn) {
-    for (const auto &[host, call] : d.state.waiting_calls)
-        if (call->conn == conn) d.change(SetWaitingCall{host, nullptr});
+    for (const auto &[host, call] : d.state.waiting_calls) {
+        if (call->conn != conn) continue;
+        d.change(SetWaitingCall{host, nullptr});
+        const HostId id = d.state.host_id(host);
+        if (const Host *known = d.state.host(id); known && known->conn == no_connection) d.host(id).left = conn;
+    }
     if (d.state.backup.conn != conn) return;
     d.change(SetBackup{BackupLink{no_connection, 0, d.state.backup.patience, {}}});
     d.event("the backup is disconnected");

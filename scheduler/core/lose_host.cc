@@ -103,8 +103,12 @@ Instant deadline_of(const Host &host) {
 void server_ended(Draft &d, const ServerEnded &in) {
     for (std::size_t i = 0; i < d.state.hosts.size(); ++i) {
         const Host &known = d.state.hosts[i];
-        const bool its = known.conn == in.conn || (known.conn == no_connection && known.left == in.conn);
+        const auto call = d.state.waiting_calls.find(known.config->name);
+        const bool called = call != d.state.waiting_calls.end() && call->second->conn == in.conn;
+        const bool away = known.conn == no_connection;
+        const bool its = known.conn == in.conn || (away && (called || known.left == in.conn));
         if (!its || known.status == HostStatus::dead) continue;
+        if (called) d.change(SetWaitingCall{known.config->name, nullptr});
         Host &host = d.host(static_cast<HostId>(i));
         host.ended = d.now;
         d.event("host " + host.config->name + ": the process of its server has ended");
