@@ -112,3 +112,21 @@ TEST_CASE("a host out of the table ends what runs elsewhere, once its copy can c
     CHECK(lines[0] == "h1: withdraw ann/1:0 inc 1 discard because its host is no longer in the scheduler's host table");
     CHECK(pool.first_call("h9", {{"ann/1:0", 1}}).size() == 2);  // perhaps of another pool
 }
+
+TEST_CASE("a host whose call waits for what the backup has of it, and whose server ends") {
+    Pool pool(1);
+    pool.hosts[0].limit = pool.hosts[0].alert = seconds(600);
+    pool.table();
+    pool.hang_up("h1");
+    auto call = std::make_shared<wire::FirstCall>();
+    call->host = "h1";
+    pool.feed(ServerFirstCall{ConnId{7000}, call, {}, HandedOver{5, 1}});
+    REQUIRE(pool.state.waiting_calls.size() == 1);
+    const bool kernel_first = GENERATE(true, false);
+    if (kernel_first) pool.feed(ServerEnded{ConnId{7000}});
+    pool.feed(ConnectionClosed{ConnId{7000}});
+    if (!kernel_first) pool.feed(ServerEnded{ConnId{7000}});
+    CHECK(pool.state.waiting_calls.empty());
+    pool.wait(seconds(35));
+    CHECK(pool.state.host(HostId{0})->status == HostStatus::dead);
+}
