@@ -21,16 +21,17 @@ std::optional<Grain> put_grain(State &state, const GrainKey &key, std::optional<
     DCS_REQUIRE(found != state.sessions.end(), "a grain belongs to a session");
     Session &session = found->second;
     std::optional<Grain> before;
-    const auto it = session.grains.find(key.grain);
-    if (it != session.grains.end()) {
+    const auto it = session.grains.lower_bound(key.grain);
+    const bool exists = it != session.grains.end() && it->first == key.grain;
+    if (exists) {
         before = std::move(it->second);
         count_grain(state, session, key, *before, false);
     }
     if (next) {
         count_grain(state, session, key, *next, true);
-        if (it != session.grains.end()) it->second = std::move(*next);
-        else session.grains.emplace(key.grain, std::move(*next));
-    } else if (it != session.grains.end()) {
+        if (exists) it->second = std::move(*next);
+        else session.grains.emplace_hint(it, key.grain, std::move(*next));
+    } else if (exists) {
         session.grains.erase(it);
     }
     refresh_unpacked(state, key.session, session);

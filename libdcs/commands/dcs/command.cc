@@ -267,6 +267,8 @@ Failure wrong_option(const Verb &verb, const std::string &name, const std::strin
         return usage_failure(name + ": -o" + text.substr(text.find(' ')),
                              "-o is the format; `> FILE` puts standard output into a file" +
                                  std::string(verb.command_follows ? ", for a session `dcs session cat N > FILE`" : ""));
+    if (verb.formats && text.starts_with("unknown option --json"))
+        return usage_failure(name + ": unknown option --json", "-o json prints JSON");
     if (verb.command_follows) return with_habit(name, text, usage);
     const bool passed_on = !options_of(verb.words).empty() && text.find("did you mean") == std::string::npos;
     return usage_failure(name + ": " + text, passed_on ? dashes_hint(verb) : usage);

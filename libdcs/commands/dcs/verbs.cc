@@ -185,6 +185,7 @@ Failure with_habit(const std::string &name, const std::string &text, const std::
     const std::string word =
         text.rfind(unknown, 0) == 0 ? text.substr(unknown.size(), text.find(';') - unknown.size()) : "";
     const char *hint = word.empty() ? nullptr : hint_of(of_options, word);
+    if (name == "dcs ssh" && !word.empty()) hint = "a grain needs no login, port or key: dcs ssh HOST CMD";
     const bool glued = word.size() > 2 && word[0] == '-' && word[1] != '-';  // -n2
     if (hint == nullptr && glued) hint = hint_of(of_options, word.substr(0, 2));
     // What the tool means is known, so the nearest name of an option here is not: --chdir is not --dir.

@@ -106,8 +106,9 @@ def options(shell):
                 continue  # has them
             err = shell.run(f"dcs {verb} {typed} -- true", code)[1]
             assert "unknown option" in err and hint in err and "did you mean" not in err, (verb, typed, err)
-    for typed, hint in (("session cancel 1", "dcs session close SES"), ("grain log 1:1", "dcs grain cat SES:G"), ("close 1", "dcs session close SES")):
-        err = shell.run(f"dcs {typed}", code=2)[1]
+    for typed, hint, code in (("session cancel 1", "dcs session close SES", 2), ("grain log 1:1", "dcs grain cat SES:G", 2), ("close 1", "dcs session close SES", 2),
+                              ("status --json", "hint: -o json", 2), ("ssh -l ann any true", "dcs ssh HOST CMD", 255)):
+        err = shell.run(f"dcs {typed}", code)[1]
         assert hint in err, (typed, err)
     assert "-n is --no-input" in shell.run("dcs run -n 4 -- true", 127)[1]
     assert shell.run("dcs run --memory 64m -- echo fits")[0] == "fits\n"

@@ -44,10 +44,17 @@ TEST_CASE("facts of a grain: what it asks for, what it avoids, how it moved") {
 
 TEST_CASE("facts of a grain that ended") {
     wire::GrainRow row = ready_row();
-    row.state = "finished", row.host = "local1", row.exit_code = 4, row.result_index = 9;
+    row.state = "finished", row.host = "local1", row.result_index = 9;
     CHECK(grain_facts("7:1", row)
               .find("state        finished on local1\n"
-                    "end          exit code 4, result 9 of the session\n") != std::string::npos);
+                    "end          exit code 0, result 9 of the session\n") != std::string::npos);
+    row.files.emplace_back().name = "table";
+    CHECK(grain_facts("7:1", row).find("state        failed on local1\nend          exit code 0,") !=
+          std::string::npos);
+    CHECK(grain_facts("7:1", row).find("table, not made\n") != std::string::npos);
+    row.exit_code = 4;
+    CHECK(grain_facts("7:1", row).find("state        failed on local1\nend          exit code 4,") !=
+          std::string::npos);
     row.signal = 9;
     CHECK(grain_facts("7:1", row).find("end          signal 9, result 9 of") != std::string::npos);
     CHECK(end_text(row) == "signal 9");

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "base/resources.h"
 #include "commands/dcs/frame/table.h"
+#include "commands/dcs/query/grains.h"
 
 namespace dcs::commands {
 namespace {
@@ -117,7 +118,7 @@ std::string grain_facts(const std::string &name, const wire::GrainRow &row, cons
     facts.add("grain", name);
     facts.add_if(!shown(row.label).empty(), "label", shown(row.label));
     facts.add("command", label_of({shell_line(row.argv)}, 2000));
-    facts.add("state", state + (host.empty() ? "" : " on " + host));
+    facts.add("state", (is_failed(row) ? "failed" : state) + (host.empty() ? "" : " on " + host));
     facts.add_if(row.uid >= 0 && !host.empty(), "account", "uid " + std::to_string(row.uid) + " on " + host);
     facts.add_if(!row.note.empty(), "note", shown(row.note));
     if (state == "finished")
