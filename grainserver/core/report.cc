@@ -45,11 +45,13 @@ std::uint32_t newest_checkpoint(const Grain &g) {
 
 std::string limit_words(const char *when) {
     return "the grain wrote more than " + std::to_string(limits::report_bytes >> 20) + " MiB " + when +
-           ", its checkpoint included; let it write long output to a file, which --output brings back";
+           ", its checkpoint included; let it write long output to a file, which --output brings back, and keep its "
+           "state smaller";
 }
 
 std::string count_words() {
-    return "the grain has more than " + std::to_string(increments_max) + " increments that are not reported";
+    return "the grain has more than " + std::to_string(increments_max) +
+           " checkpoints that are not reported; let it take one only when it is time for it";
 }
 
 void too_much(Turn &t, const GrainId &id, Grain &g) {

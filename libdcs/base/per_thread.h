@@ -14,7 +14,7 @@ public:
     static T &mine() {
         if (own_ == nullptr) {
             own_ = new T;
-            if (const Key &made = key(); made.error == 0) ::pthread_setspecific(made.key, own_);  // else it stays
+            if (key_.error == 0) ::pthread_setspecific(key_.key, own_);  // else it stays
         }
         return *own_;
     }
@@ -24,16 +24,13 @@ private:
         pthread_key_t key{};
         int error = ::pthread_key_create(&key, destroy);
     };
-    static const Key &key() {
-        static const Key made;
-        return made;
-    }
     static void destroy(void *object) {
         const NoCancel whole;
         own_ = nullptr;  // for a destructor that runs later, and makes another
         delete static_cast<T *>(object);
     }
     static inline thread_local T *own_ = nullptr;
+    static inline const Key key_;  // made at load: in a child of a fork no other thread is about to make it
 };
 
 }  // namespace dcs

@@ -23,6 +23,9 @@ constexpr const char *auth_variable = "DCS_AUTH_FD";
 // a descriptor of the program's and stays as it is.
 constexpr std::size_t credentials_bytes = 16 * 1024;
 
+// A program that was begun for a scheduler elsewhere does not mean one of this host, also after the first error.
+Status remote_result;  // as all here that threads share, made at load (pool.cc)
+
 struct Inherited {
     int fd = -1;
     std::string where, bytes;  // for people; of the file
@@ -119,14 +122,12 @@ Status adopt(Pool &pool, int fd) {
 }
 
 Status adopt_remote(Pool &pool) {
-    // A program that was begun for a scheduler elsewhere does not mean one of this host, also after the first error.
-    static Status result;
     if (!pool.by_environment()) return Status::ok();
     const std::lock_guard lock(process_mutex());
     auto in = named(pool);
-    if (!in || !look(*in) || in->bytes.size() == sizeof(Token)) return result;
+    if (!in || !look(*in) || in->bytes.size() == sizeof(Token)) return remote_result;
     ::unsetenv(auth_variable);
-    return result = take(pool, *in);
+    return remote_result = take(pool, *in);
 }
 
 }  // namespace dcs::client

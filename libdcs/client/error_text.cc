@@ -43,16 +43,14 @@ LastError &last() { return PerThread<LastError>::mine(); }
 
 constexpr int codes = static_cast<int>(Code::last) + 1;
 
-const std::array<std::string, codes> &names() {
-    static const auto *made = [] {
-        auto *n = new std::array<std::string, codes>;
-        (*n)[0] = "NO_ERROR";
-        for (int i = 1; i < codes; ++i)
-            (*n)[static_cast<std::size_t>(i)] = std::string("D_E_") + code_name(static_cast<Code>(i));
-        return n;
-    }();
-    return *made;
-}
+// Made at load (pool.cc), and never destroyed.
+const std::array<std::string, codes> &names = *[] {
+    auto *n = new std::array<std::string, codes>;
+    (*n)[0] = "NO_ERROR";
+    for (int i = 1; i < codes; ++i)
+        (*n)[static_cast<std::size_t>(i)] = std::string("D_E_") + code_name(static_cast<Code>(i));
+    return n;
+}();
 
 }  // namespace
 
@@ -80,6 +78,6 @@ const char *d_errortext(void) { return dcs::client::last().text.c_str(); }
 
 const char *d_errorname(int error) {
     if (error < 0 || error >= dcs::client::codes) return "D_E_?";
-    return dcs::client::names()[static_cast<std::size_t>(error)].c_str();
+    return dcs::client::names[static_cast<std::size_t>(error)].c_str();
 }
 }

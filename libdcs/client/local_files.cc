@@ -107,10 +107,12 @@ Result<Digested> digest_of(std::FILE *from, const std::string &what) {
     return result;
 }
 
+using Identity = std::tuple<dev_t, ino_t, off_t, std::int64_t, std::int64_t>;
+std::map<Identity, Digested> &known_digests =
+    *new std::map<Identity, Digested>;  // made at load (pool.cc), never destroyed
+
 // Of files that were not touched since: a thousand grains with one program read it once.
 Result<Digested> digest_of_file(const std::string &path) {
-    using Identity = std::tuple<dev_t, ino_t, off_t, std::int64_t, std::int64_t>;
-    static std::map<Identity, Digested> known;
     auto file = open_file(path);
     if (!file) return file.status();
     struct stat about = {};
@@ -120,14 +122,14 @@ Result<Digested> digest_of_file(const std::string &path) {
     const Identity identity{about.st_dev, about.st_ino, about.st_size, ns(about.st_mtim), ns(about.st_ctim)};
     {
         const std::lock_guard guard(process_mutex());
-        if (const auto found = known.find(identity); found != known.end()) return found->second;
+        if (const auto found = known_digests.find(identity); found != known_digests.end()) return found->second;
     }
     auto digested = digest_of(file->get(), path);
     // Written to within the grain of the clock it would look the same.
     if (!digested || wall_clock_ms() - ns(about.st_ctim) / 1'000'000 < 2000) return digested;
     const std::lock_guard guard(process_mutex());
-    if (known.size() >= digests_remembered) known.clear();
-    known[identity] = *digested;
+    if (known_digests.size() >= digests_remembered) known_digests.clear();
+    known_digests[identity] = *digested;
     return digested;
 }
 

@@ -56,6 +56,9 @@ template <class Value> Value guarded(const Value &value) {
     return value;
 }
 
+// Made at load: what one thread makes at its first call stays half made in a child that another forks meanwhile.
+[[maybe_unused]] const Pool &made_at_load = default_pool();
+
 // Of one thread, to the pools that it has spoken to. The pool has a weak pointer to each, to close them.
 struct ThreadLine {
     std::uint64_t pool = 0;

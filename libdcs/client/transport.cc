@@ -27,31 +27,27 @@ struct Register {
     std::mutex mutex;
     std::vector<int> open;
 };
-Register &sockets() {
-    static Register *r = new Register;  // outlives every thread's connection
-    return *r;
-}
-void hold_sockets() { sockets().mutex.lock(); }
-void let_sockets_go() { sockets().mutex.unlock(); }
+Register &sockets = *new Register;  // made at load (pool.cc), and outlives every thread's connection
+void hold_sockets() { sockets.mutex.lock(); }
+void let_sockets_go() { sockets.mutex.unlock(); }
 void forget_sockets() {
-    for (const int fd : sockets().open) ::close(fd);
-    sockets().open.clear();
-    sockets().mutex.unlock();
+    for (const int fd : sockets.open) ::close(fd);
+    sockets.open.clear();
+    sockets.mutex.unlock();
 }
+[[maybe_unused]] const int at_forks = ::pthread_atfork(hold_sockets, let_sockets_go, forget_sockets);
 
 // The mutex is held around the system call as well, so that a fork sees either both or neither.
 int open_socket(int family) {
-    static const int installed = ::pthread_atfork(hold_sockets, let_sockets_go, forget_sockets);
-    (void)installed;
-    const std::lock_guard lock(sockets().mutex);
-    sockets().open.reserve(sockets().open.size() + 1);
+    const std::lock_guard lock(sockets.mutex);
+    sockets.open.reserve(sockets.open.size() + 1);
     Fd fd = above_standard(Fd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
-    if (fd) sockets().open.push_back(fd.get());
+    if (fd) sockets.open.push_back(fd.get());
     return fd.release();
 }
 void close_socket(int fd) {
-    const std::lock_guard lock(sockets().mutex);
-    auto &open = sockets().open;
+    const std::lock_guard lock(sockets.mutex);
+    auto &open = sockets.open;
     open.erase(std::remove(open.begin(), open.end(), fd), open.end());
     ::close(fd);
 }

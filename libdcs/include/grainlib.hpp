@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <ios>
 #include <iostream>
+#include <limits>
 #include <sstream>
 #include <string>
 
@@ -43,9 +44,11 @@ inline void handler() {
 }
 
 template <class WriteState> void checkpoint(const std::string &message, WriteState write_state) {
-    // As text first: a state that throws leaves no checkpoint open, and no precision is lost by accident.
+    // As text first: a state that throws leaves no checkpoint open, and no precision is lost by accident. In the locale
+    // in which std::cin reads it, whatever the program's is.
     std::ostringstream state;
-    state.precision(17);
+    state.imbue(std::cin.getloc());
+    state.precision(std::numeric_limits<long double>::max_digits10);
     write_state(static_cast<std::ostream &>(state));
     const std::string text = state.str();
     flush_streams();

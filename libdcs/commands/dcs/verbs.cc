@@ -20,11 +20,14 @@ constexpr Habit of_commands[] = {
     {" clean rm remove delete purge ", "`dcs session clean SES` removes the data of a closed session"},
     {" requeue retry restart rerun resubmit ",
      "the same `dcs map` or `dcs submit` again runs what failed; `dcs grain restart SES:G` starts a grain that has not "
-     "finished over"},
+     "finished from its last checkpoint"},
     {" nodes node worker workers sinfo ", "`dcs host ls` lists hosts"},
     {" alloc slurm pbs condor torque autoalloc glidein ",
      "`dcs pilot slurm`, `pbs` and `condor` run grain servers as jobs of these engines"},
-    {" start init ", "`dcs up` starts a pool of your own"},
+    {" start init server ", "`dcs up` starts a pool of your own"},
+    {" hold suspend pause release resume ",
+     "single grains are not held; `dcs session set SES --nice 19` lets others go first"},
+    {" seff info ", "`dcs session show SES` and `dcs grain show SES:G` say what it used"},
     {" version ", "`dcs --version` prints it"},
     {" stop shutdown ", "`dcs down` stops your own pool"},
 };
@@ -42,9 +45,11 @@ constexpr Habit of_grains[] = {
     {" log logs output follow ", "`dcs grain cat SES:G` prints its output, `dcs grain tail -f SES:G` follows it"},
     {" cancel stop end rm ", "`dcs grain kill SES:G` ends a grain"},
     {" wait watch ", "`dcs session wait SES` waits until all grains of a session have finished"},
+    {" hold suspend pause release resume ",
+     "single grains are not held; `dcs session set SES --nice 19` lets others go first"},
     {" requeue retry rerun resubmit ",
      "the same `dcs map` or `dcs submit` again runs what failed; `dcs grain restart SES:G` starts a grain that has not "
-     "finished over"},
+     "finished from its last checkpoint"},
 };
 
 constexpr Habit of_pilots[] = {
@@ -91,11 +96,12 @@ constexpr Habit of_options[] = {
     {" -S --sshlogin -w --nodelist ", "the hosts are the pool's (`dcs host ls`); --class CLASS takes some of them"},
     {" -p --partition ", "there are no partitions; --class CLASS takes hosts of that class"},
     {" --array ", "a grain for each input: seq 10 | dcs map -- CMD {}"},
-    {" --dependency ", "`dcs submit FILE` runs grains after others; `dcs session wait SES && ...` waits for a session"},
+    {" --dependency --after ",
+     "`dcs submit FILE` runs grains after others; `dcs session wait SES && ...` waits for a session"},
     {" -d ",
      "tr , '\\n' makes inputs of what commas separate; `dcs submit FILE` runs grains after others; "
      "`dcs session wait SES && ...` waits for a session"},
-    {" -c --cpus-per-task ", "--cores N is the number of cores that a grain uses"},
+    {" -c --cpus --cpus-per-task ", "--cores N is the number of cores that a grain uses"},
     {" --mem --mem-per-cpu ", "--memory MB, or such as 4G, is the memory that a grain uses"},
     {" -J --job-name --name ", "--label TEXT names the session"},
     {" -D --chdir --wd --workdir ", "--cwd DIR is the directory in which the command runs"},

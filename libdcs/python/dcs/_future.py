@@ -59,7 +59,8 @@ class Future(concurrent.futures.Future):  # type: ignore[type-arg]
             value = self._unpack(result)
         except BaseException as error:  # also SystemExit, if a call raised it
             if self._executor._kept and not isinstance(error, GrainFailed) and hasattr(error, "add_note"):  # since Python 3.11
-                error.add_note(f"dcs: so it ends in each run; `dcs grain restart {result.session}:{self.grain} --and-after` lets the call run again")
+                error.add_note(f"dcs: so it ends in each run; `dcs grain restart {result.session}:{self.grain} --and-after` lets the call run again, "
+                               "with --when-submitted also with other arguments")
             self.set_exception(error)
         else:
             self.set_result(value)

@@ -309,7 +309,7 @@ def details(slurm):
     assert re.fullmatch(rf"{job}_7\|{os.getuid()}\|\d+\|5\|1", row), row
     assert slurm.run("sacct", "-n", "-S", "now-2hours", "-E", "now-1hours") == "" and slurm.run("sacct", "-n", "-S", "today") != ""
     assert about(slurm.run("scontrol", "show", "config"), "SchedulerTimeSlice = 1 sec")
-    for words, wanted in (("show job 99999", "no job 99999"), ("hold 1", "scancel"), ("requeue 1", "dcs grain restart"), ("show node x", "dcs host show"),
+    for words, wanted in (("show job 99999", "no job 99999"), ("hold 1", "scancel"), ("requeue 1", "submit it again"), ("show node x", "dcs host show"),
                           ("show partition", "sinfo"), ("frobnicate", "show job")):
         assert about(slurm.refused("scontrol", *words.split()), wanted), (words, slurm.said)
     assert about(slurm.refused("sinfo", "-s"), "dcs status") and about(slurm.refused("sinfo", "-o", "%X"), "unknown column %X")

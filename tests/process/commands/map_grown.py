@@ -72,7 +72,7 @@ def changes(folder):
     assert folder.map("f", *count).stdout + folder.map("fg", *count).stdout == b"ffg" and folder.ran() == "fg"
     folder.write("g", "G")
     done = folder.map("fgh", *count)
-    assert done.stdout == b"fGh" and folder.ran() == "gh" and tells(done.stderr, "ran a shorter list, but one of the files g has changed"), done
+    assert done.stdout == b"fGh" and folder.ran() == "gh" and tells(done.stderr, "ran a shorter list, but g has changed since"), done
     folder.pool.env["COLOUR"] = "red"
     done = folder.map("fghf", *count)
     assert done.stdout == b"fGhf" and folder.ran() == "ffgh" and tells(done.stderr, "but the environment or --output differs, so all run"), done
@@ -81,6 +81,35 @@ def changes(folder):
     os.remove(os.path.join(folder.path, "c/f"))
     folder.map("fg", "--output", "copy=c/{}", *copy)
     assert sorted(os.listdir(os.path.join(folder.path, "c"))) == ["f", "g"], "an output that a shorter list made"
+
+
+def mended(folder):
+    """The failed input of a shorter list is mended: it and what is new run, whatever comes first."""
+    def begins(own):
+        words = ["--", "sh", "-c", 'echo "$1" >>ran; ! grep -q BAD "$1"', own]
+        for name in "uvw":
+            folder.write(name, "BAD" if name == "v" else name)
+        folder.map("uvw", *words, code=1)
+        assert folder.ran() == "uvw"
+        return words
+    of_list = begins("together")
+    folder.write("v"), folder.write("x")
+    done = folder.map("uvwx", *of_list)
+    assert folder.ran() == "vx" and tells(done.stderr, "2 finished with a shorter list other 2 run"), done
+    of_list = begins("one by one")
+    folder.write("v")
+    assert tells(folder.map("uvw", *of_list).stderr, "runs again") and folder.ran() == "v"
+    folder.write("x")
+    assert tells(folder.map("uvwx", *of_list).stderr, "3 finished with a shorter list other 1 runs") and folder.ran() == "x"
+    of_list = begins("first grown")
+    folder.write("x")
+    folder.map("uvwx", *of_list, code=1)
+    assert folder.ran() == "vx"
+    folder.write("v")
+    assert tells(folder.map("uvwx", *of_list).stderr, "runs again") and folder.ran() == "v"
+    folder.write("u", "another")
+    folder.map("uvwxu", *of_list)
+    assert folder.ran() == "uuw", "what a session has of a file that has changed since does not count, nor what else succeeded there"
 
 
 def lost(folder):
@@ -227,12 +256,13 @@ def main():
         folder = Folder(pool)
         results(folder)
         changes(folder)
+        mended(folder)
         lost(folder)
         killed(pool, folder)
         goes_on_elsewhere(pool, folder)
         settings(pool, folder)
         still_running(pool, folder)
-    print("7 passed, 0 failed")
+    print("8 passed, 0 failed")
 
 
 if __name__ == "__main__":

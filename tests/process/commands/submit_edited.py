@@ -143,6 +143,26 @@ after = "first"
     assert told == ["table"] and about(done.stderr.decode(), "unless grains that name it wrote it is complete"), done
 
 
+def edited_meanwhile(desk):
+    """A program that is edited while the job runs: its results of both versions are not taken without a word."""
+    desk.write("old.sh", "#!/bin/sh\necho old; test ! -e new.sh || mv new.sh old.sh\n")
+    desk.write("new.sh", "#!/bin/sh\necho new\n")
+    for name in "old.sh", "new.sh":
+        os.chmod(os.path.join(desk.folder, name), 0o755)
+    desk.write("meanwhile.toml", """[[grain]]
+name = "first"
+command = ["./old.sh"]
+[[grain]]
+name = "then"
+command = ["./old.sh", "again"]
+after = "first"
+""")
+    told, done = desk.changed("meanwhile.toml")
+    assert len(told) == 1 and told[0].endswith("/old.sh") and done.returncode == 0, done
+    assert desk.pool.dcs("session", "cat", "last").stdout == b"old\nnew\n"
+    assert desk.changed("--new", "meanwhile.toml")[0] == []
+
+
 def edited_between(desk):
     """What an earlier step has left is there again for a failed one that runs again, as that left it."""
     desk.write("between.toml", """[[grain]]
@@ -177,6 +197,7 @@ def main():
         edited_program(desk)
         edited_data(desk)
         edited_on_the_way(desk)
+        edited_meanwhile(desk)
         edited_between(desk)
 
 

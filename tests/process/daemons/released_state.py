@@ -81,7 +81,11 @@ def all_was_read(base):
 
 
 def hostless(answers):
-    """Without what doctor says of hosts: only after a while that they are away."""
+    """Without what is said of hosts only after a while: that they are away."""
+    for name, answer in answers.items():
+        for document in answer["documents"] if name.startswith("host ") else []:
+            for host in document.get("hosts", [document.get("host", {})]):
+                host.pop("state", None)
     for document in answers["doctor"]["documents"]:
         document["problems"] = [p for p in document["problems"] if not p["entity"].startswith("host ")]
     answers["doctor"].pop("exit")

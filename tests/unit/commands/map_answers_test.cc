@@ -164,7 +164,7 @@ TEST_CASE("results of a map that do not come") {
     bench.refuse<wire::GwaitMany>(error(Code::session_closed, "session 4 was closed"));
     check(bench.dcs(Words{"map"} + work), 255,
           "dcs map: session 4: 1 grain\ndcs: the results of session 4: session 4 was closed\n"
-          "  hint: the same command continues with what has not run\n");
+          "  hint: the same command says how it ended, and runs what has not run\n");
     bench.answer([](const wire::AnyMessage &m) {
         wire::GrainResult one;
         one.grain = one.completed = one.sent = 1;

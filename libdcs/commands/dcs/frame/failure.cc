@@ -101,7 +101,7 @@ std::string lost_session_hint(int d_error) {
     case D_E_NO_AUTH:
         return "another run of the same command has taken the session over, or the scheduler has another store: "
                "`dcs doctor` says so";
-    case D_E_SESSION_CLOSED: return "the same command continues with what has not run";
+    case D_E_SESSION_CLOSED: return "the same command says how it ended, and runs what has not run";
     default: return {};
     }
 }

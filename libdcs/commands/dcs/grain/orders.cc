@@ -140,10 +140,13 @@ void tell(const std::string &name, const Session &session, const Forgotten &f, b
         std::fprintf(stderr, "  the kill of %s, which runs again: %s\n", counted(f.revived.size(), "grain").c_str(),
                      list_of(f.revived).c_str());
     if (f.stand == f.handed_out && f.gone.empty() && f.revived.empty()) std::fprintf(stderr, "  nothing else\n");
-    std::fprintf(stderr, "%s%sRun %s again: it continues from there, unless the program has changed.\n",
-                 session.terminated() ? "The session becomes active again. " : "",
+    const bool of_run = session.ident.starts_with("dcs-run-");  // which begins another session
+    std::fprintf(stderr, "%s%s%s.\n", session.terminated() ? "The session becomes active again. " : "",
                  erases ? "The grain goes, too, until it is submitted again. " : "",
-                 printable(program_of(session)).c_str());
+                 of_run ? ("`dcs session wait " + std::to_string(session.session) + "` waits for it").c_str()
+                        : ("Run " + printable(program_of(session)) +
+                           " again: it continues from there, unless the program has changed")
+                              .c_str());
 }
 
 int print_done(const Call &call, const std::string &name, const wire::GrainRow &row, const Forgotten &f) {
@@ -237,9 +240,9 @@ Examples:
 opened last; refused where a later one was removed). Of several grains, finished and killed ones are skipped. A
 single grain that has finished or was killed is refused, because that is final.
 
---and-after takes one finished or killed grain, and discards its result and everything that its control program
-received, submitted or killed after it; the grain runs again, at once as it was submitted or, with --when-submitted,
-as its program submits it again, with other arguments or more memory. The command first lists what it discards, and
+--and-after takes one finished or killed grain, and discards its result, its checkpoint and everything that its
+control program received, submitted or killed after it; the grain runs again, at once as it was submitted or, with
+--when-submitted, as its program submits it again, with other arguments or more memory. The command first lists what it discards, and
 asks for confirmation on a terminal. A closed session becomes active again. Then run the control program again: it
 continues from the point before that result. One that was edited is refused, and keeps its session.
 )",

@@ -42,7 +42,9 @@ public:
         const auto end = known_.begin() + static_cast<std::ptrdiff_t>(inputs);
         const std::string base = ident_of(map_.plan, inputs);
         if (!is_run_of(session.ident, base) || std::find(known_.begin(), end, false) == end) return;
-        if (const std::string changed = changed_since(session.ident, base, map_.files(inputs)); !changed.empty())
+        const std::string recorded = fingerprint_in(session.ident, base);
+        if (const std::string changed = changed_under(session, recorded, map_.files(inputs), map_.plan, map_.words);
+            !changed.empty())
             return refuse(session, inputs, changed + " has changed since");
         bool asked = false;
         for (const wire::GrainRow &row : grains_of(session)) {

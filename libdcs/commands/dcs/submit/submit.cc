@@ -20,6 +20,7 @@
 #include "commands/dcs/map/progress.h"
 #include "commands/dcs/map/session.h"
 #include "commands/dcs/pool/start_daemon.h"
+#include "commands/dcs/query/grains.h"
 #include "commands/dcs/query/scheduler.h"
 #include "commands/dcs/run/caller_environment.h"
 #include "commands/dcs/run/fresh_session.h"
@@ -174,10 +175,14 @@ int conclude_job(const Call &call, const Job &job, const JobFlow &flow, int sess
                     static_cast<long long>(flow.count_barred()));
     }
     if (flow.count_failed() + flow.count_barred() == 0) return exits::ok;
+    // A grain that was killed, or whose outputs could not be written here, has another state.
+    const SessionsAnswer own = sessions_of({std::to_string(session)});
+    const bool listed =
+        !own.failure && std::ssize(grains_of(own.sessions[0], {}, "failed").rows) == flow.count_failed();
     std::fprintf(stderr,
-                 "dcs submit: `dcs grain ls %d --state failed` lists what failed; the same command again runs it, and "
-                 "what did not run\n",
-                 session);
+                 "dcs submit: `dcs grain ls %d%s` lists what failed; the same command again runs it, and what did not "
+                 "run\n",
+                 session, listed ? " --state failed" : "");
     return exits::grain_failed;
 }
 
@@ -188,6 +193,18 @@ int dry_run(const Job &job) {
                 "%s\n",
                 shell_line(words_of_grain(job.file.grains[i], job.parts[i], job.file.grains[i].first + n)).c_str());
     return exits::ok;
+}
+
+// Of a program that was edited while its grains ran, results of two versions may be together.
+void tell_edited(const Job &job, const OpenedJob &opened, Console &console) {
+    const SessionsAnswer own = sessions_of({std::to_string(opened.session)});
+    if (own.failure || !opened.changed.empty()) return;
+    const Session &session = own.sessions[0];
+    const std::string edited =
+        changed_since(session.ident, job.ident, files_of_job(job.directory, job.file, job.parts));
+    if (edited.empty()) return;
+    const std::string words = changed_in_job(session, job.directory, job.file, job.parts, edited).words;
+    if (!words.empty()) console.note("warning: " + words);
 }
 
 // Its threads look at this frame until the process ends.
@@ -210,6 +227,7 @@ int dry_run(const Job &job) {
     console.keep_bar();
     if (const int error = d_pool_close_ses(&this_pool(), opened.session); error != NO_ERROR && !opened.complete)
         end(call.fail(call_failure("session " + std::to_string(opened.session) + " was not closed", error)));
+    tell_edited(job, opened, console);
     end(conclude_job(call, job, work.flow(), opened.session));
     std::abort();
 }

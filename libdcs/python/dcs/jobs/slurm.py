@@ -256,7 +256,7 @@ def srun(words: Sequence[str]) -> int:
         raise Wrong("the command is missing")
     for key, of_job in (("ntasks", os.environ.get("SLURM_NTASKS", "1")), ("nodes", "1")):
         if (last(values, key) or of_job) not in ("1", "1-1"):
-            raise Wrong(f"--{key}={last(values, key) or of_job}: a job runs one task on one host; sbatch --array=1-N makes N jobs of a script")
+            raise Wrong(f"{'' if last(values, key) else 'of the job: '}--{key}={last(values, key) or of_job}: a job runs one task on one host; sbatch --array=1-N makes N jobs of a script")
     options.say_notes()
     try:
         os.execvp(command[0], command)

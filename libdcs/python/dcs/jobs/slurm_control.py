@@ -29,7 +29,7 @@ TITLES = {"P": "PARTITION", "R": "PARTITION", "a": "AVAIL", "l": "TIMELIMIT", "D
           "c": "CPUS", "m": "MEMORY", "e": "FREE_MEM", "O": "CPU_LOAD", "C": "CPUS(A/I/O/T)", "G": "GRES", "f": "AVAIL_FEATURES", "F": "NODES(A/I/O/T)"}
 SCONTROL = (Option("-o --oneliner"), Option("-d --details", note="all is shown"), Option("--help"))
 INSTEAD = {"hold": "a job that waits stays so until it can run; `scancel JOB` ends it", "release": "jobs are held by --dependency and --begin only",
-           "requeue": "`dcs grain restart SES:JOB`", "update": "`scancel JOB`, and submit it again", "suspend": "the pool suspends no jobs",
+           "requeue": "submit it again, with what depends on it", "update": "`scancel JOB`, and submit it again", "suspend": "the pool suspends no jobs",
            "resume": "the pool suspends no jobs", "ping": "`dcs status`", "reconfigure": "`dcs reload`"}
 SHOW_INSTEAD = {"node": "`dcs host show HOST`", "nodes": "`dcs host ls`", "partition": "`sinfo`", "partitions": "`sinfo`",
                 "reservation": "a pool has no reservations", "step": "a job has one step"}
