@@ -28,7 +28,7 @@ std::int64_t after(std::int64_t grace) { return (boot_clock() + Duration{grace})
 
 // By CLOCK_BOOTTIME; a second early, so that what began while it took the lock had begun before.
 std::int64_t began(const ProcessIdentity &process) {
-    static const std::int64_t tick = second / ::sysconf(_SC_CLK_TCK);
+    const std::int64_t tick = second / ::sysconf(_SC_CLK_TCK);
     return static_cast<std::int64_t>(process.start_ticks) * tick - second;
 }
 

@@ -5,6 +5,7 @@
 #include <openssl/evp.h>
 #include <openssl/rand.h>
 
+#include "base/first_made.h"
 #include "base/per_thread.h"
 #include "base/require.h"
 
@@ -15,12 +16,13 @@ using DigestContext = std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)>;
 // Looked up once: by EVP_sha256() libcrypto would search its providers for each digest, which costs more than 200
 // bytes of it.
 const EVP_MD *digest_sha256() {
-    static const EVP_MD *const found = [] {
+    using Found = const EVP_MD *;
+    static std::atomic<const Found *> found{nullptr};
+    return first_made(found, []() -> Found {
         // Handlers of atexit() may submit: libcrypto must not have been cleaned up by then.
         ::OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
         return EVP_MD_fetch(nullptr, "SHA256", nullptr);
-    }();
-    return found;
+    });
 }
 
 DigestContext new_context() { return {EVP_MD_CTX_new(), &EVP_MD_CTX_free}; }

@@ -12,6 +12,7 @@
 #include <boost/archive/detail/interface_oarchive.hpp>
 
 #include "base/bytes.h"
+#include "base/first_made.h"
 #include "base/require.h"
 #include "base/status.h"
 #include "wire/archive_rules.h"
@@ -88,14 +89,14 @@ public:
     }
     // Of a struct as it is made. A struct in a struct has its own defaults there.
     template <class T> static const Values &defaults_of() {
-        static const Values values = [] {
+        static std::atomic<const Values *> values{nullptr};
+        return first_made(values, [] {
             Values made;
             Writer writer(every_form);
             writer.recorded_ = &made;
             walk_fields(writer, T{});
             return made;
-        }();
-        return values;
+        });
     }
 
 private:

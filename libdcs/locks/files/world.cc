@@ -5,6 +5,7 @@
 #include <sys/utsname.h>
 
 #include "base/clock.h"
+#include "base/first_made.h"
 #include "process/table.h"
 
 namespace dcs::locks {
@@ -44,8 +45,8 @@ public:
 }  // namespace
 
 const World &this_world() {
-    static const ThisWorld world;
-    return world;
+    static std::atomic<const ThisWorld *> world{nullptr};
+    return first_made(world, [] { return ThisWorld(); });
 }
 
 }  // namespace dcs::locks

@@ -123,6 +123,15 @@ def symbols(project):
     assert exported == declared, f"exported or declared, not both: {sorted(exported ^ declared)}"
 
 
+def made_by_threads():
+    """Nothing that several threads may need first is made under a lock, which the child of a fork could find held, but what is made at
+    load. `own` is of each thread."""
+    listed = subprocess.run(["nm", "-C", os.path.join(library(), "libdcs.so")], stdout=subprocess.PIPE, text=True, check=True).stdout
+    locked = set(re.findall(r"guard variable for dcs::(.*)", listed))
+    at_load = {"client::(anonymous namespace)::process()::p", "client::default_pool()::pool"}
+    assert at_load <= locked <= at_load | {"locks::own_owner(dcs::locks::World const&)::own"}, locked
+
+
 def functions(header):
     text = re.sub(r"/\*.*?\*/", "", open(os.path.join(INCLUDE, header)).read(), flags=re.S)
     text = re.sub(r"^static inline [^{}]*\{(?:[^\n]*\}$|\n.*?^\})", "", text, flags=re.S | re.M)
@@ -133,6 +142,7 @@ def main():
     clashes()
     names()
     symbols(version())
+    made_by_threads()
     print("4 passed, 0 failed")
 
 

@@ -242,9 +242,9 @@ single grain that has finished or was killed is refused, because that is final.
 
 --and-after takes one finished or killed grain, and discards its result, its checkpoint and everything that its
 control program received, submitted or killed after it; the grain runs again, at once as it was submitted or, with
---when-submitted, as its program submits it again, with other arguments or more memory. The command first lists what it discards, and
-asks for confirmation on a terminal. A closed session becomes active again. Then run the control program again: it
-continues from the point before that result. One that was edited is refused, and keeps its session.
+--when-submitted, as its program submits it again, with other arguments or more memory. The command first lists what
+it discards, and asks for confirmation on a terminal. A closed session becomes active again. Then run the control
+program again: it continues from the point before that result. One that was edited is refused, and keeps its session.
 )",
     .run = restart};
 
