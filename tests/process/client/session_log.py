@@ -128,6 +128,10 @@ def forgotten(pool, output):
     assert [e["grain"] for e in events if e["event"] == "forgotten"] == [11, 12, 13, 14]
     assert kinds(events).count("undone") == 1 and kinds(events).count("set_back") == 1
     assert kinds(events)[-1] == "closed" and kinds(events).count("submitted") == 12
+    alone = pool.dcs("run", "--detach", "--", "true").stdout.decode().strip()
+    pool.dcs("session", "wait", alone)
+    said = pool.dcs("grain", "restart", f"{alone}:1", "--and-after").stderr.decode()
+    assert f"`dcs session wait {alone}` waits for it" in said and "Run `" not in said, "the command again is another session"
     refused = pool.dcs("grain", "restart", "1:1-2", "--and-after", check=False)
     assert refused.returncode == 2, refused.stderr
 

@@ -98,6 +98,7 @@ def failures(desk):
     desk.pool.dcs("grain", "kill", "last:1")
     out, err = run.communicate(timeout=120)
     assert run.returncode == 10 and about(err.decode(), "killed then slow failed"), (run.returncode, out, err)
+    assert about(err.decode(), "grain ls lists what failed") and not about(err.decode(), "state failed"), "it is killed"
     desk.forget()
 
 

@@ -222,6 +222,21 @@ struct Ran {
 
 }  // namespace
 
+TEST_CASE("C++: a state has all digits, and is read in the locale in which it is written") {
+    Server server({grain_program("locale_grain")}, "0 0 0\n");
+    server.start();
+    CHECK(server.wait().number == SIGABRT);
+    server.collect();
+    server.prepare();
+    server.start();
+    const End end = server.wait();
+    CHECK((!end.signalled && end.number == 0));
+    server.collect();
+    char right[100];
+    std::snprintf(right, sizeof right, "1234567 %La %a\n", 1 / 3.0L, 0.1 + 1e9);
+    CHECK(server.out == right);
+}
+
 TEST_CASE("Python: the offset is exact for every way of reading") {
     const std::string input = "eins zwei\n\xC3\xA4 drei \xE2\x82\xAC\nvier\r\nf\xFFnf\nsechs";
     const std::string taken = "with g.checkpoint('m') as f: f.write(str(n))\n";
