@@ -237,6 +237,7 @@ void d_closecheck(FILE *stream)
         checkpoint.stream = NULL;
         return;
     }
+    dcs_grain_check_complete();
     dcs_grain_flush(stdout, "standard output");
     dcs_grain_flush(stderr, "standard error");
     dcs_grain_flush(stream, checkpoint.temporary);
@@ -250,4 +251,5 @@ void d_closecheck(FILE *stream)
     close(checkpoint.directory);
     dcs_grain_run.sequence++;
     checkpoint.stream = NULL;
+    dcs_grain_mark_complete(); /* last: a write of another thread may have been under way */
 }

@@ -57,6 +57,11 @@ _Noreturn void dcs_grain_fail_misuse(const char *what);
 /* Flushes a stream; ends the process if any data written to it was lost. */
 void dcs_grain_flush(FILE *stream, const char *what);
 
+/* What another process writes to an increment of standard output after its checkpoint is lost: notes the length that
+ * the one before the present has now, and ends the process with DCS_GRAIN_EXIT_MISUSE if one has grown since. */
+void dcs_grain_mark_complete(void);
+void dcs_grain_check_complete(void);
+
 /* Creates out.S and err.S and redirects descriptors 1 and 2 to them. */
 void dcs_grain_next_increments(int directory, uint32_t sequence);
 

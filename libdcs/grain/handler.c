@@ -49,6 +49,7 @@ static void check_output_at_exit(void)
 {
     dcs_grain_flush(stdout, "standard output");
     dcs_grain_flush(stderr, "standard error");
+    dcs_grain_check_complete();
 }
 
 static void remember_input(void)

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "grainlib.h"
@@ -78,8 +79,48 @@ static void move_descriptor(int directory, const char *stem, uint32_t sequence, 
     close(fd);
 }
 
+/* Increments of standard output that are complete, and their lengths at the checkpoint: the first one, which children
+ * have that started with the program, and the last one. The program may have closed a descriptor, and opened another
+ * file under its number. */
+static struct complete {
+    int fd, known;
+    dev_t device;
+    ino_t inode;
+    off_t length;
+} complete[2] = {{.fd = -1}, {.fd = -1}};
+
+void dcs_grain_mark_complete(void)
+{
+    struct complete *it = complete[0].known ? &complete[1] : &complete[0];
+    struct stat status;
+    if (it->fd < 0) return;
+    it->known = fstat(it->fd, &status) == 0 && S_ISREG(status.st_mode);
+    it->device = status.st_dev;
+    it->inode = status.st_ino;
+    it->length = status.st_size;
+    if (!it->known) close(it->fd);
+}
+
+void dcs_grain_check_complete(void)
+{
+    for (int i = 0; i < 2; i++) {
+        struct complete *it = &complete[i];
+        struct stat status;
+        if (!it->known || dcs_grain_run.pid != getpid() || fstat(it->fd, &status) != 0) continue;
+        it->known = status.st_dev == it->device && status.st_ino == it->inode;
+        if (it->known && status.st_size > it->length)
+            dcs_grain_fail_misuse(
+                "a child process, or a copy of the descriptor, that is older than a checkpoint has "
+                "written to standard output after it, which is lost: start children after it");
+    }
+}
+
 void dcs_grain_next_increments(int directory, uint32_t sequence)
 {
+    struct complete *it = complete[0].known ? &complete[1] : &complete[0];
+    if (it->known) close(it->fd);
+    it->known = 0;
+    it->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 10);
     move_descriptor(directory, "out", sequence, STDOUT_FILENO);
     move_descriptor(directory, "err", sequence, STDERR_FILENO);
 }

@@ -20,6 +20,7 @@ import fcntl
 import os
 import resource
 import signal
+import stat
 import sys
 import zlib
 
@@ -33,6 +34,7 @@ _run = None            # of a served grain, else False; None: the environment wa
 _asked = _thrashed = False
 _installed = False
 _opened = False        # a checkpoint is being written
+_complete = []         # the first and the last complete increment of standard output: descriptor, file, length at its checkpoint
 
 
 class _Run:
@@ -115,6 +117,31 @@ def _flush():
             _fail_write(what, error)
 
 
+def _is_file(descriptor, file=None):
+    """The program may have closed the descriptor, and opened another file under its number."""
+    try:
+        status = os.fstat(descriptor)
+    except OSError:
+        return None
+    return status if stat.S_ISREG(status.st_mode) and file in (None, (status.st_dev, status.st_ino)) else None
+
+
+def _mark_complete(descriptor):
+    for old, file, _length in _complete[1:]:
+        if _is_file(old, file):
+            os.close(old)
+    status = os.fstat(descriptor)
+    _complete[1:] = [(descriptor, (status.st_dev, status.st_ino), status.st_size)]
+
+
+def _check_complete():
+    """What another process has written there since is lost."""
+    for descriptor, file, length in _complete if _run and os.getpid() == _run.pid else []:
+        if (status := _is_file(descriptor, file)) and status.st_size > length:
+            _fail_misuse("a child process, or a copy of the descriptor, that is older than a checkpoint has written to standard output "
+                         "after it, which is lost: start children after it")
+
+
 def _hook(previous):
     def uncaught(kind, value, trace):
         previous(kind, value, trace)
@@ -136,6 +163,7 @@ def handler():
         return
     run = _begin()
     _installed = True
+    atexit.register(_check_complete)
     atexit.register(_flush)  # Python would end with 120, which looks like a failure of the program
     if not run:
         return
@@ -354,7 +382,9 @@ class checkpoint:
             with os.fdopen(_out_of_the_way(created), "wb") as file:
                 file.write(header + state)
                 file.flush()
+                _check_complete()
                 _flush()
+                old = fcntl.fcntl(1, fcntl.F_DUPFD_CLOEXEC, 10) if _is_file(1) else None
                 for stem, descriptor in (("out", 1), ("err", 2)):
                     _move(run, stem, run.sequence + 1, descriptor)
                 file.write(trailer)
@@ -366,3 +396,5 @@ class checkpoint:
         except OSError:
             pass
         run.sequence += 1
+        if old is not None:
+            _mark_complete(old)

@@ -292,6 +292,19 @@ TEST_CASE("Python: wrong use is told, and an exception leaves no checkpoint") {
         CHECK(found.state == std::string("\0\xFF", 2));
         CHECK(read_file(run.server.directory() + "/out.2") == "later\n");
     }
+    SECTION("output by a copy of the descriptor that is older than a checkpoint") {
+        for (const std::string more : {"", "with g.checkpoint() as f: f.write('x')\n"}) {
+            const std::string twice = "with g.checkpoint() as f: f.write('x')\n" + more;
+            Ran run(python("g.handler()\nd = os.dup(1)\nos.write(d, b'a')\n" + twice + "os.write(d, b'b')\n"), "");
+            CHECK(run.end.number == 70);
+            Ran silent(python("g.handler()\nd = os.dup(1)\nos.write(d, b'a')\n" + twice), "");
+            CHECK(silent.end.number == 0);
+        }
+        Ran run(python("g.handler()\nd = os.dup(1)\nwith g.checkpoint() as f: f.write('x')\n"
+                       "os.write(d, b'b')\nwith g.checkpoint() as f: f.write('x')\n"),
+                "");
+        CHECK((run.end.number == 70 && run.checkpoint().message.empty()));
+    }
     SECTION("a program that closed its output gets one again") {
         Ran run(python("os.close(1)\nos.close(2)\n"
                        "with g.checkpoint() as f: f.write('x')\nos.write(1, b'there')\n"),

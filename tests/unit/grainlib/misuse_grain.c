@@ -46,6 +46,19 @@ int main(int argc, char **argv) {
         int status = 0;
         if (fork() == 0) checkpoint("not mine", "state\n");
         return wait(&status) > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 4;
+    } else if (strncmp(what, "older", 5) == 0) {
+        FILE *older = fdopen(dup(1), "w"); /* as a child has it that was started before */
+        fputs("before\n", older), fflush(older);
+        checkpoint("one", "state\n");
+        if (strcmp(what, "older-twice") == 0) checkpoint("two", "state\n");
+        if (strcmp(what, "older-closed") == 0) {
+            for (int fd = 3; fd < 100; fd++) close(fd);
+            for (int i = 0; i < 20; i++) dup(fileno(tmpfile()));
+            puts("others");
+        } else if (strcmp(what, "older-silent") != 0) {
+            fputs("lost\n", older), fflush(older);
+        }
+        if (strcmp(what, "older-next") == 0) checkpoint("next", "state\n"), puts("not reached");
     } else if (strcmp(what, "closed-streams") == 0) {
         close(1);
         close(2);

@@ -145,6 +145,20 @@ TEST_CASE("wrong use of the library is not innocent") {
     CHECK_FALSE(run.has("checkpoint.1"));
 }
 
+TEST_CASE("what is written to a complete increment is lost, and the grain fails") {
+    std::string what = GENERATE("older-next", "older-end", "older-twice", "older-closed", "older-silent");
+    CAPTURE(what);
+    const bool fails = what != "older-closed" && what != "older-silent";
+    Once run(what);
+    CHECK_FALSE(run.end.signalled);
+    CHECK(run.end.number == (fails ? 70 : 0));
+    const std::string said = run.file(what == "older-twice" ? "err.3" : "err.2");
+    CHECK((said.find("older than a checkpoint") != std::string::npos) == fails);
+    CHECK(run.has("checkpoint.1"));
+    CHECK(run.has("checkpoint.2") == (what == "older-twice"));
+    CHECK_FALSE(run.has("out.4"));
+}
+
 TEST_CASE("a grain's helper program does not touch the grain's files") {
     SECTION("one that the grain runs in a pipe") {
         Once run("helper");
