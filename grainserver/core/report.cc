@@ -51,7 +51,7 @@ std::string limit_words(const char *when) {
 
 std::string count_words() {
     return "the grain has more than " + std::to_string(increments_max) +
-           " checkpoints that are not reported; let it take one only when it is time for it";
+           " increments of output that are not reported; let it take a checkpoint only when it is time for one";
 }
 
 void too_much(Turn &t, const GrainId &id, Grain &g) {
