@@ -55,9 +55,10 @@ void d_input_offset(long long consumed);
 /* Completes the checkpoint: flushes the checkpoint, stdout and stderr and checks every write error
  * (any: exit with D_EXIT_WRITE_ERROR), moves descriptors 1 and 2 to the next output increments
  * (other languages and children that start later follow; what older children and copies of the
- * descriptors write is lost), then makes the checkpoint visible atomically. Output written before
- * this call belongs to the checkpoint, later output does not. State and output since the
- * checkpoint before have at most 64 MiB together: a grain with more ends with signal 25. */
+ * descriptors write is lost, and the process exits with 70 at the next checkpoint or the end, if that
+ * was standard output), then makes the checkpoint visible atomically. Output written before this call
+ * belongs to the checkpoint, later output does not. State and output since the checkpoint before have
+ * at most 64 MiB together: a grain with more ends with signal 25. */
 void d_closecheck(FILE *checkpoint);
 
 #ifdef __cplusplus
