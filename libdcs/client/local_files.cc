@@ -108,8 +108,8 @@ Result<Digested> digest_of(std::FILE *from, const std::string &what) {
 }
 
 using Identity = std::tuple<dev_t, ino_t, off_t, std::int64_t, std::int64_t>;
-std::map<Identity, Digested> &known_digests =
-    *new std::map<Identity, Digested>;  // made at load (pool.cc), never destroyed
+// Made at load (pool.cc), and never destroyed.
+std::map<Identity, Digested> &known_digests = *new std::map<Identity, Digested>;
 
 // Of files that were not touched since: a thousand grains with one program read it once.
 Result<Digested> digest_of_file(const std::string &path) {

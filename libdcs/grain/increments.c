@@ -1,5 +1,5 @@
 /* Output increments: standard output and standard error are split at each checkpoint. The split is
- * made on the descriptors, so that children and buffers of other languages follow. */
+ * made on the descriptors, so that buffers of other languages, and children that start later, follow. */
 #include "grain_run.h"
 
 #include <errno.h>

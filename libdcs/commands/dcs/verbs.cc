@@ -10,6 +10,11 @@ struct Habit {
     const char *words, *hint;
 };
 
+constexpr const char *runs_again =
+    "the same `dcs map` or `dcs submit` again runs what failed; `dcs grain restart SES:G` starts a grain that has not "
+    "finished from its last checkpoint";
+constexpr const char *not_held = "single grains are not held; `dcs session set SES --nice 19` lets others go first";
+
 constexpr Habit of_commands[] = {
     {" kill cancel abort scancel close ", "`dcs grain kill SES:G` ends grains, `dcs session close SES` a session"},
     {" ls ps jobs job list queue squeue sacct ", "`dcs session ls` lists sessions, `dcs grain ls SES` their grains"},
@@ -18,15 +23,12 @@ constexpr Habit of_commands[] = {
     {" wait ", "`dcs session wait SES` waits until all grains of a session have finished"},
     {" watch follow ", "`dcs session watch SES` follows a session, `dcs grain tail -f SES:G` the output of a grain"},
     {" clean rm remove delete purge ", "`dcs session clean SES` removes the data of a closed session"},
-    {" requeue retry restart rerun resubmit ",
-     "the same `dcs map` or `dcs submit` again runs what failed; `dcs grain restart SES:G` starts a grain that has not "
-     "finished from its last checkpoint"},
+    {" requeue retry restart rerun resubmit ", runs_again},
     {" nodes node worker workers sinfo ", "`dcs host ls` lists hosts"},
     {" alloc slurm pbs condor torque autoalloc glidein ",
      "`dcs pilot slurm`, `pbs` and `condor` run grain servers as jobs of these engines"},
     {" start init server ", "`dcs up` starts a pool of your own"},
-    {" hold suspend pause release resume ",
-     "single grains are not held; `dcs session set SES --nice 19` lets others go first"},
+    {" hold suspend pause release resume ", not_held},
     {" seff info ", "`dcs session show SES` and `dcs grain show SES:G` say what it used"},
     {" version ", "`dcs --version` prints it"},
     {" stop shutdown ", "`dcs down` stops your own pool"},
@@ -45,11 +47,8 @@ constexpr Habit of_grains[] = {
     {" log logs output follow ", "`dcs grain cat SES:G` prints its output, `dcs grain tail -f SES:G` follows it"},
     {" cancel stop end rm ", "`dcs grain kill SES:G` ends a grain"},
     {" wait watch ", "`dcs session wait SES` waits until all grains of a session have finished"},
-    {" hold suspend pause release resume ",
-     "single grains are not held; `dcs session set SES --nice 19` lets others go first"},
-    {" requeue retry rerun resubmit ",
-     "the same `dcs map` or `dcs submit` again runs what failed; `dcs grain restart SES:G` starts a grain that has not "
-     "finished from its last checkpoint"},
+    {" hold suspend pause release resume ", not_held},
+    {" requeue retry rerun resubmit ", runs_again},
 };
 
 constexpr Habit of_pilots[] = {

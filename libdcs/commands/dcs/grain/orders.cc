@@ -44,14 +44,16 @@ std::string program_of(const Session &session) {
     return session.command.empty() ? session.ident : "`" + session.command_again() + "`";
 }
 
+// The command again begins another session.
+bool is_of_run(const Session &session) { return session.ident.starts_with("dcs-run-"); }
+
 // Of a grain that has ended, or is of a closed session: the programs that take the session up again run what failed.
 std::string how_to_go_on(const wire::GrainRow &row, const std::string &name) {
     const SessionsAnswer answer = sessions_of({row.user + "/" + std::to_string(row.session)});
     if (answer.failure || answer.sessions.size() != 1) return "";
     const Session &session = answer.sessions[0];
     const std::string program = program_of(session);
-    if (session.ident.starts_with("dcs-run-"))
-        return "run " + program + " again, with the same input: it is another session";
+    if (is_of_run(session)) return "run " + program + " again, with the same input: it is another session";
     if (!is_over(row)) return "run " + program + " again: it goes on with what did not run";
     const bool repeats = session.ident.rfind("map-", 0) == 0 || session.declared() > 0;
     if (repeats && (row.state == "killed" || is_failed(row))) return "run " + program + " again: it runs what failed";
@@ -140,13 +142,12 @@ void tell(const std::string &name, const Session &session, const Forgotten &f, b
         std::fprintf(stderr, "  the kill of %s, which runs again: %s\n", counted(f.revived.size(), "grain").c_str(),
                      list_of(f.revived).c_str());
     if (f.stand == f.handed_out && f.gone.empty() && f.revived.empty()) std::fprintf(stderr, "  nothing else\n");
-    const bool of_run = session.ident.starts_with("dcs-run-");  // which begins another session
+    const std::string next = is_of_run(session)
+                                 ? "`dcs session wait " + std::to_string(session.session) + "` waits for it"
+                                 : "Run " + printable(program_of(session)) +
+                                       " again: it continues from there, unless the program has changed";
     std::fprintf(stderr, "%s%s%s.\n", session.terminated() ? "The session becomes active again. " : "",
-                 erases ? "The grain goes, too, until it is submitted again. " : "",
-                 of_run ? ("`dcs session wait " + std::to_string(session.session) + "` waits for it").c_str()
-                        : ("Run " + printable(program_of(session)) +
-                           " again: it continues from there, unless the program has changed")
-                              .c_str());
+                 erases ? "The grain goes, too, until it is submitted again. " : "", next.c_str());
 }
 
 int print_done(const Call &call, const std::string &name, const wire::GrainRow &row, const Forgotten &f) {

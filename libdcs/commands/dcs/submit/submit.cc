@@ -176,9 +176,8 @@ int conclude_job(const Call &call, const Job &job, const JobFlow &flow, int sess
     }
     if (flow.count_failed() + flow.count_barred() == 0) return exits::ok;
     // A grain that was killed, or whose outputs could not be written here, has another state.
-    const SessionsAnswer own = sessions_of({std::to_string(session)});
-    const bool listed =
-        !own.failure && std::ssize(grains_of(own.sessions[0], {}, "failed").rows) == flow.count_failed();
+    const Session own{{.session = session}};
+    const bool listed = std::ssize(grains_of(own, {}, "failed").rows) == flow.count_failed();
     std::fprintf(stderr,
                  "dcs submit: `dcs grain ls %d%s` lists what failed; the same command again runs it, and what did not "
                  "run\n",
@@ -197,8 +196,9 @@ int dry_run(const Job &job) {
 
 // Of a program that was edited while its grains ran, results of two versions may be together.
 void tell_edited(const Job &job, const OpenedJob &opened, Console &console) {
+    if (!opened.changed.empty()) return;  // which was said then
     const SessionsAnswer own = sessions_of({std::to_string(opened.session)});
-    if (own.failure || !opened.changed.empty()) return;
+    if (own.failure) return;
     const Session &session = own.sessions[0];
     const std::string edited =
         changed_since(session.ident, job.ident, files_of_job(job.directory, job.file, job.parts));
